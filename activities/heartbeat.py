@@ -48,10 +48,10 @@ async def heartbeating() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        _BEATS.reset(token)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+        _BEATS.reset(token)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
     STEP_FAILING: "A step, or one of our activities, is tried again and again; after one refusal only where nothing "
     "else is found. `observed` has its last error.",
-    SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
+    SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long: for two minutes, or where nothing else "
+    "is found, and all may be well, for eight seconds. `observed` says at what.",
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
     "cannot reach Temporal, is not given it, or does not come to its end.",
     PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",

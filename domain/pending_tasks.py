@@ -124,7 +124,8 @@ def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker
     """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
     for task in tasks:
         if task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS_QUIETLY):
-            yield _standing_still(task, task.at_since, now)
+            entry = _standing_still(task, task.at_since, now)
+            yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
 
 
 def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:

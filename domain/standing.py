@@ -17,7 +17,7 @@ from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
 
-REFUSED_BY = timedelta(seconds=20)
+REFUSED_BY, REFUSED_BY_MOST = timedelta(seconds=20), timedelta(minutes=3)
 """What refuses a step has done so by then, as a rule: it is under way, and what it lacks is told as what its node lacks. Where
 the try before has taken longer, the next one may too."""
 
@@ -236,10 +236,10 @@ def _not_got_on(
 
 def _refused_by(parts: Sequence[Event], events: Sequence[Event]) -> timedelta:
     """As long as the try before it, and half as long again: what is looked at first takes its time where the machine is
-    busy, or something hangs."""
-    begun = [event.at for event in events if event.kind == STEP_BEGUN and event.at <= parts[0].at]
-    took = max(part.at for part in parts) - begun[-1] if begun else timedelta(0)
-    return max(REFUSED_BY, 1.5 * took)
+    busy, or something hangs. Not for ever: it may have lain there for want of a worker."""
+    last, step = max(part.at for part in parts), parts[0].data.get("step")
+    begun = [event.at for event in events if event.kind == STEP_BEGUN and event.data.get("step") == step]
+    return min(max(REFUSED_BY, 1.5 * (last - begun[-1])), REFUSED_BY_MOST) if begun else REFUSED_BY
 
 
 def _refused(tries: Sequence[Sequence[Event]], again: datetime | None) -> Blocker:

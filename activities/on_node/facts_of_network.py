@@ -29,7 +29,7 @@ JUDGED = {
 """By kind of program (enum bpf_attach_type of linux/bpf.h): BPF_CGROUP_INET_INGRESS and EGRESS, INET_SOCK_CREATE, INET4_BIND
 and INET6_BIND, INET4_CONNECT and INET6_CONNECT. One that says no gives EPERM, and no packet is sent."""
 BY_HAND = ", set by hand"
-"""Of an entry that no answer of a card's ever changes."""
+"""Of an entry that no answer of a card's ever changes; `domain.machines.notes` looks for it."""
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 
@@ -86,7 +86,7 @@ def neighbours() -> Found:
     told = run("ip", "neigh", "show")
     lines = [line.split() for line in (told or "").splitlines() if not PASSING_LINKS.search(line)]
     known = [(fields, fields[fields.index("lladdr") + 1]) for fields in lines if "lladdr" in fields[:-1]]
-    found = {fields[0]: card + (BY_HAND if fields[-1] == "PERMANENT" else "") for fields, card in known}
+    found = {" ".join(fields[:3]): card + (BY_HAND if "PERMANENT" in fields else "") for fields, card in known}
     return found if told is not None else None
 
 

@@ -66,7 +66,7 @@ CLASS_PATH = ("-cp", "-classpath", "--class-path")
 NOISE, MOST_TOLD = re.compile(r"log4j:|SLF4J:|Picked up |OpenJDK .*warning:|\s+at |\s+\.\.\. \d+ more|\s*$"), 3
 
 
-def trial(request: dict[str, Any]) -> dict[str, str | None]:
+def trial(request: dict[str, Any]) -> dict[str, Any]:
     """`untried`: why not, where it was not. `failed`: how java ended, where that was not well; `agents`: where these are to
     blame. `refused`: where only the file is."""
     process = f"/proc/{request['pid']}"
@@ -91,8 +91,7 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
     refused = ended([*command, *READ], folder) if request["has_file"] else None
-    is_late = refused is not None and refused.startswith(LATE)  # a hang says nothing of the file
-    failed = refused if is_late else ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
+    failed = ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
     if failed and files:
         failed += f"; it has options from {', '.join(files)}"
     may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)
@@ -112,8 +111,10 @@ def answer(
     failed: str | None = None,
     agents: str | None = None,
     refused: str | None = None,
-) -> dict[str, str | None]:
-    return {"command": command, "untried": untried, "failed": failed, "agents": agents, "refused": refused}
+) -> dict[str, Any]:
+    is_late = refused is not None and refused.startswith(LATE)
+    told = {"command": command, "untried": untried, "failed": failed, "agents": agents, "refused": refused}
+    return {**told, "is_late": is_late}
 
 
 def expanded(words: list[str], folder: str) -> tuple[list[str], dict[str, list[str]]]:

@@ -5,7 +5,6 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 import re
 from collections.abc import Sequence
 
-from activities.heartbeat import is_at
 from activities.node_files import properties_of
 from activities.observing.coordinators import counted_by_brokers
 from activities.observing.forgotten_topics import forgotten_topics
@@ -92,8 +91,7 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     if not process.is_running or not process.pid.isdecimal() or is_flag_given_back:
         return None  # a controller without its flag ends the migration with the next election: that waits for nothing
     try:
-        with is_at(f"a JVM of the java of {target.name} is tried beside it, which has to end by itself"):
-            trial = await try_java(target.driver, target.node, int(process.pid), stage, text)
+        trial = await try_java(target.driver, target.node, int(process.pid), stage, text)
     except CannotLook:
         return None
     except Transient as error:

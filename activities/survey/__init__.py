@@ -1,1 +1,1 @@
-"""What is looked at before the start alone, and by a plan: the preflight judges it."""
+"""What the preflight looks at, before the start and for a plan; two of its looks are asked again right before each stop."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+from activities.heartbeat import is_at
 from activities.observing.node_survey import run_program
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
@@ -38,7 +39,8 @@ async def try_java(
     asked = {"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents}
     command = command_of("try_java", asked)
     async with AT_ONCE:
-        answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
+        with is_at(f"a JVM of its java is tried beside node {node.id} (process {pid}), and has to end by itself"):
+            answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
     found = JavaTrial.model_validate_json(answer)
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
     if foreign and not found.untried:

@@ -75,8 +75,8 @@ class MachineChanges(ObservedPart):
             return ""
         if any(line.startswith(APART) for line in self.changes):
             return BRING_BACK
-        if any(line.startswith(OTHER_CARD) for line in self.changes):
-            return f"{FIND_CARD} {LOOK_AT_CHANGES}"
+        if cards := [line for line in self.changes if line.startswith(OF_A_CARD)]:
+            return f"{FORGET_CARD if any(BY_HAND in line for line in cards) else FIND_CARD} {LOOK_AT_CHANGES}"
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
     def without(self, known: Container[str]) -> "MachineChanges":
@@ -94,12 +94,15 @@ BRING_BACK = (
     "PrivateNetwork=yes or NetworkNamespacePath=; what else has changed may be because of that."
 )
 
-OTHER_CARD = "network card that answers for "
 FIND_CARD = (
-    "What goes to that address goes to another network card than before. Where the entry was set by hand, take it out (`ip "
-    "neigh del ADDRESS dev DEVICE`). Else another machine has taken that address, a clone or a container say: `arping -D -I "
-    "DEVICE ADDRESS` on the machine that it belongs to finds whether somebody else answers, and the switch knows at which "
-    "port; take the address off that one. Only where a card was replaced, or a virtual address has moved, is that well."
+    "Another network card answers for that address than then: another machine has taken it, a clone or a container say. "
+    "`arping -D -I DEVICE ADDRESS` on the machine that it belongs to finds whether somebody else answers, and the switch knows "
+    "at which port; take the address off that one. Only where a card was replaced, or a virtual address has moved, is "
+    "that well."
+)
+FORGET_CARD = (
+    "An entry that was set by hand sends all that goes to that address to one network card, whoever has the address by now: "
+    "take it out (`ip neigh del ADDRESS dev DEVICE`), and the machine asks for itself."
 )
 
 SERVER_FILE = "configuration file of its process"
@@ -170,7 +173,8 @@ IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id", "partitions
 
 ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
-NEIGHBOUR, BY_HAND = "neighbour", "set by hand"
+NEIGHBOUR, BY_HAND = "neighbour", ", set by hand"
+OF_A_CARD = KINDS[NEIGHBOUR].format("")
 """An entry comes and goes with the talk of two machines: told where another card answers than before, or nobody is asked."""
 ONLY_NOTED = frozenset({"named"})
 """Who is started anew may be started with other files: they are told by what was noted, and they are not new."""
@@ -227,7 +231,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
             found_now = {name: value for name, value in found_now.items() if value not in PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
         if kind == NEIGHBOUR:
-            found_now = {name: value for name, value in found_now.items() if name in was or value.endswith(BY_HAND)}
+            was = {name: card.removesuffix(BY_HAND) if name in found_now else card for name, card in was.items()}
+            found_now = {name: card for name, card in found_now.items() if name in was or card.endswith(BY_HAND)}
             was = {name: was[name] for name in found_now if name in was}
         if kind in ONLY_NOTED:
             found_now = {name: found_now[name] for name in was if name in found_now}

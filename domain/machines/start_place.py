@@ -29,7 +29,7 @@ class StartUnit(ObservedPart):
 class JavaTrial(ObservedPart):
     """A JVM that was tried in such a place, with the file of a stage or without one. `command`: its java. `untried`: why it was
     not. `failed`: how it ended, where that was not well; `agents`: where without these it was. `refused`: where it was, and
-    Kafka does not take that file.
+    Kafka does not take that file, or has not read it in time (`is_late`).
     """
 
     stage: NodeStage | None = None
@@ -38,6 +38,7 @@ class JavaTrial(ObservedPart):
     failed: str | None = None
     agents: str | None = None
     refused: str | None = None
+    is_late: bool = False
 
 
 class StartPlace(ObservedPart):

@@ -220,10 +220,17 @@ async def test_no_answer_is_transient(serve: Serve, kind: type[JolokiaEndpoint] 
 
 
 async def test_what_a_page_says_of_itself_is_told(serve: Serve) -> None:
-    page = "<html><body>\n<h1>JMXCollector  waiting for startDelaySeconds</h1></body></html>" + "x" * 5000
+    page = "<html><style>body {a: b}</style><body>\n<h1>JMXCollector  waiting for startDelaySeconds</h1></body>" + "x" * 5000
     with pytest.raises(Transient, match=r"status 500, expected 200: JMXCollector waiting for startDelaySeconds x+$") as raised:
         await read(PrometheusEndpoint(url=await serve(page, status=500)))
     assert len(str(raised.value)) < 300
+
+
+async def test_of_a_page_that_refuses_no_secret_and_nothing_for_a_terminal_is_told(serve: Serve) -> None:
+    page = "no \x1b[2J\u202egate: password=hunter2 Authorization: Bearer abc.def <script>steal()"
+    with pytest.raises(Transient, match="status 500") as raised:
+        await read(PrometheusEndpoint(url=await serve(page, status=500)))
+    assert not [bad for bad in ("hunter2", "abc.def", "steal", "\x1b", "\u202e") if bad in str(raised.value)]
 
 
 @pytest.mark.parametrize(("host", "why"), [("127.0.0.1", "refused"), ("nobody.invalid", "not known|resolution")])

@@ -23,8 +23,8 @@ def listening_at(*addresses: str) -> Hints:
         (("10.77.0.3:29487", "0.0.0.0:9092"), "listens at 10.77.0.3:29487, 0.0.0.0:9092, and at no port 9093", "a proxy"),
         (("127.0.1.1:9093", "0.0.0.0:9092"), "listens at 127.0.1.1:9093 only", "/etc/hosts"),
         (("[::1]:9093",), "listens at [::1]:9093 only", "/etc/hosts"),
-        (("10.88.0.3:9093",), "at 10.88.0.3:9093 only, and kafka3 leads to 10.77.0.3, kafka3 from here", "DNS"),
-        (("0.0.0.0:9093",), "does listen there (0.0.0.0:9093)", "another machine that has kafka3 too"),
+        (("10.88.0.3:9093",), "at 10.88.0.3:9093 only, and kafka3 leads to 10.77.0.3 from here", "NAT"),
+        (("0.0.0.0:9093",), "does listen there by now (0.0.0.0:9093)", "another machine that has kafka3 too"),
         (("[::]:9093",), "does listen there", "another machine"),
         (("10.77.0.3:9093", "127.0.0.1:9093"), "does listen there", "a firewall"),
     ],
@@ -40,6 +40,33 @@ def test_what_is_known_of_an_address_that_does_not_answer(listens: tuple[str, ..
         assert "tiger" not in door.observed + door.fix
 
 
+def test_addresses_are_the_same_however_they_are_written() -> None:
+    door = door_of(looked_at(SOAK, hints=listening_at("[fd00::3]:9093")), NAME, "[fd00:0:0:0:0:0:0:3]:9093")
+    assert door is not None
+    assert "does listen there" in door.observed
+
+
+@pytest.mark.parametrize("listens", ["10.77.0.3:9092", "127.0.0.1:9092"])
+def test_of_a_name_that_nobody_has_looked_up_nothing_is_claimed(listens: str) -> None:
+    """What is advertised need not be among the specification's names."""
+    assert door_of(looked_at(SOAK, hints=listening_at(listens)), NAME, "kafka3.public.example:9092") is None
+
+
+def test_an_agent_that_listens_at_loopback_is_mended_at_the_agent() -> None:
+    """`listeners` says nothing of where it listens."""
+    door = door_of(looked_at(SOAK, hints=listening_at("127.0.0.1:9404")), NAME, f"http://{HOST}:9404/", is_agent=True)
+    assert door is not None
+    assert "-javaagent" in door.fix
+    assert "restart" not in door.fix
+
+
+def test_a_broker_whose_address_turns_everybody_away_is_told_with_where_it_listens() -> None:
+    hints = replace(listening_at("127.0.0.1:29092"), unheard={2: ("127.0.0.1:9092",)})
+    (entry,) = [one for one in found(SOAK, hints=hints) if one.object == NAME]
+    assert "nobody accepts a connection there within two seconds. Its process listens at 127.0.0.1:29092" in entry.observed
+    assert entry.fix.startswith("Who answered there before")
+
+
 @pytest.mark.parametrize(
     "signs", [{}, {NAME: signs_of(listens=None)}, {NAME: signs_of(listens=())}], ids=["unseen", "untold", "none"]
 )
@@ -51,7 +78,7 @@ def test_a_node_whose_endpoint_answers_nobody_is_told_with_where_it_listens() ->
     """A proxy before its agent has ended: there is nothing to mend in the node."""
     (entry,) = [one for one in found(silent(SOAK, 2), hints=listening_at("127.0.0.1:29487")) if one.object == NAME]
     assert "Its process listens at 127.0.0.1:29487, and at no port" in entry.observed
-    assert entry.fix.startswith("Nothing is wrong with that process for this: a proxy")
+    assert entry.fix.startswith("Who answered there before may never have been that process: a proxy")
 
 
 def test_a_controller_that_listens_at_loopback_only_is_told_with_that() -> None:

@@ -140,16 +140,23 @@ def test_who_looks_from_another_place_says_nothing_of_what_he_sees_there(space: 
 
 
 def test_another_network_card_at_an_address_is_told_and_no_talk_that_begins_or_ends() -> None:
-    """Two machines have one address, or somebody has set an entry by hand."""
-    before = {"neighbour": {"10.77.0.3": "36:88", "10.77.0.4": "36:89", "10.77.0.5": "36:90"}}
-    now = {"neighbour": {"10.77.0.3": "76:d5", "10.77.0.5": "36:90", "10.77.0.6": "36:91", "10.77.0.7": "00:00, set by hand"}}
+    before = {"neighbour": {"10.77.0.3 dev a": "36:88", "10.77.0.4 dev a": "36:89", "10.77.0.5 dev a": "36:90"}}
+    now = {"neighbour": {"10.77.0.3 dev a": "76:d5", "10.77.0.5 dev a": "36:90", "10.77.0.6 dev a": "36:91"}}
     found = all_between(before, now)
-    assert set(found.changes) == {
-        "network card that answers for 10.77.0.3: 36:88 → 76:d5",
-        "network card that answers for 10.77.0.7 is new: 00:00, set by hand",
-    }
-    assert "arping" in found.fix
+    assert found.changes == ("network card that answers for 10.77.0.3 dev a: 36:88 → 76:d5",)
+    assert found.fix.startswith("Another network card answers")
     assert not all_between(before, before).changes
+
+
+def test_a_network_card_that_was_set_by_hand_for_an_address_is_told_with_how_to_take_that_back() -> None:
+    before = {"10.77.0.3 dev a": "36:88", "10.77.0.4 dev a": "36:89, set by hand"}
+    now = {"10.77.0.3 dev a": "36:88, set by hand", "10.77.0.4 dev a": "36:89", "10.77.0.7 dev a": "0, set by hand"}
+    found = all_between({"neighbour": before}, {"neighbour": now})
+    assert set(found.changes) == {
+        "network card that answers for 10.77.0.3 dev a: 36:88 → 36:88, set by hand",
+        "network card that answers for 10.77.0.7 dev a is new: 0, set by hand",
+    }
+    assert found.fix.startswith("An entry that was set by hand")
 
 
 def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:

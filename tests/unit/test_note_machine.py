@@ -423,9 +423,11 @@ NETWORK = {
         "policy",
     ): "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 \\\tdir out priority 0 ptype main \\\ttmpl src 10.0.0.2"
     " dst 10.0.0.3\\\t\tproto esp reqid 0 mode transport\\\n",
-    ("neigh",): "10.9.8.7 dev eth0 lladdr 36:88:8d:03:cb:70 PERMANENT \n10.9.8.6 dev eth0 lladdr 36:88:8d:03:cb:71 STALE\n"
+    ("neigh",): "10.9.8.7 dev eth0 lladdr 36:88:8d:03:cb:70 PERMANENT proto static \n"
+    "10.9.8.6 dev eth0 lladdr 36:88:8d:03:cb:71 STALE\n"
     "10.9.8.5 dev eth0  FAILED\n172.17.0.2 dev docker0 lladdr 36:88:8d:03:cb:72 REACHABLE\n"
-    "fe80::1 dev eth0 lladdr 36:88:8d:03:cb:73 router REACHABLE\n",
+    "fe80::1 dev eth0 lladdr 36:88:8d:03:cb:73 router REACHABLE\n"
+    "fe80::1 dev eth1 lladdr 36:88:8d:03:cb:74 router STALE\n",
     ("qdisc",): "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
 }
 """Of iproute2 6.1, with bird and Docker beside."""
@@ -452,9 +454,10 @@ def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -
         "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
     }
     assert facts_of_network.neighbours() == {
-        "10.9.8.7": "36:88:8d:03:cb:70, set by hand",
-        "10.9.8.6": "36:88:8d:03:cb:71",
-        "fe80::1": "36:88:8d:03:cb:73",
+        "10.9.8.7 dev eth0": "36:88:8d:03:cb:70, set by hand",
+        "10.9.8.6 dev eth0": "36:88:8d:03:cb:71",
+        "fe80::1 dev eth0": "36:88:8d:03:cb:73",
+        "fe80::1 dev eth1": "36:88:8d:03:cb:74",
     }
     assert facts_of_network.told_by("ip", "-o", "xfrm", "policy") == {
         "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 dir out priority 0 ptype main tmpl src 10.0.0.2 dst 10.0.0.3 proto "

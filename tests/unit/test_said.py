@@ -116,6 +116,11 @@ def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
     assert words in complaint_in([WARN.replace("Clouds gather", words)])
 
 
+def test_what_a_request_asks_for_is_no_secret() -> None:
+    words = "Error for RequestHeader(apiKey=API_VERSIONS, apiVersion=3, clientId=a)"
+    assert "apiKey=API_VERSIONS, apiVersion=3" in complaint_in([WARN.replace("Clouds gather", words)])
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -124,6 +129,8 @@ def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
         "password=10.0.0.1:9092",
         "me:hunter2@10.0.0.1:1",
         "[Login hunter2 id=1]",
+        "RequestHeader(apiKey=hunter2, clientId=a)",
+        "apiKey=SG.hunter2, apiVersion=1",
     ],
 )
 def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) -> None:

@@ -270,6 +270,13 @@ def test_where_the_guards_took_long_the_next_try_is_told_for_as_long() -> None:
     assert of_steps([*slow, event("step-started", 2.1, step=9, **STEP)]) == []
 
 
+def test_a_try_that_lay_there_for_want_of_a_worker_is_no_measure() -> None:
+    waited = [refused(-3000), event("step-started", 1000, step=8, **STEP), refused(8)]
+    assert of_steps([*waited, event("step-started", 3.1, step=9, **STEP)]) == []
+    others = [refused(2), event("step-started", 2 + 80 / 60, step=7, **STEP), refused(8)]
+    assert of_steps([*others, event("step-started", 1, step=9, **STEP)]) == [], "another step's begin"
+
+
 def test_the_next_try_of_a_refused_step_is_told_until_guards_have_had_their_time() -> None:
     """Then it is under way, and what it was refused for is over."""
     (entry,) = of_steps([refused(2), refused(8), event("step-started", 0.1, step=9, **STEP)])

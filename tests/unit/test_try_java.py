@@ -106,6 +106,9 @@ def test_an_agent_is_to_blame_where_java_is_well_without_it(tmp_path: Path) -> N
         assert (tried(pid, tmp_path).agents, tried(pid, tmp_path).failed) == (None, "exit code 3")
 
 
+LATE = "it had not ended after 2 s"
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [
@@ -203,7 +206,18 @@ def test_a_java_that_hangs_is_not_tried_without_its_agents_too(tmp_path: Path, m
     java = a_java(tmp_path / "java", f"echo x >>{shlex.quote(str(runs))}; exec sleep 600")
     with standing_for_broker(str(java), "-javaagent:/jmx-exporter.jar=9404:/e.yml") as pid:
         found = tried(pid, tmp_path)
-        of_file = tried(pid, tmp_path, has_file=True)
     assert (found.failed, found.agents) == ("it had not ended after 1 s", None)
-    assert (of_file.failed, of_file.refused) == ("it had not ended after 1 s", None), "which says nothing of the file"
-    assert runs.read_text(encoding="utf-8").split() == ["x", "x"]
+    assert runs.read_text(encoding="utf-8").split() == ["x"]
+
+
+@pytest.mark.parametrize(("does_java_hang", "failed", "refused"), [(False, None, LATE), (True, LATE, None)])
+def test_whether_the_file_or_java_hangs_is_told_apart(
+    does_java_hang: bool, failed: str | None, refused: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A config provider may read from a mount that does not answer; on the way back only the file counts."""
+    monkeypatch.setattr(try_java, "SECONDS", 2)
+    hangs = "*" if does_java_hang else "*StorageTool*"
+    java = a_java(tmp_path / "java", f'case "$*" in {hangs}) exec sleep 600;; esac')
+    with standing_for_broker(str(java)) as pid:
+        found = tried(pid, tmp_path, has_file=True)
+    assert (found.failed, found.refused, found.is_late) == (failed, refused, refused is not None)

@@ -19,6 +19,8 @@ from activities.adapters.metrics.page_sizes import MUCH, LastPage
 from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
+from domain.quorum_log.metadata_log import shown as printable
+from domain.zk_to_kraft.logs.said import without_secrets
 
 REFUSALS = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED})
 OF_ALL_FOR_THE_NAME = 0.8
@@ -27,7 +29,7 @@ OF_ALL_FOR_THE_LAST = 0.6
 """For who has been asked before to answer that: then there is time to ask anew."""
 CONNECTED = "connection.connect_tcp.complete"
 """What httpcore tells of its own way."""
-MARKUP, MOST_READ, MOST_QUOTED = re.compile(r"<[^>]*>"), 2000, 160
+MARKUP, MOST_READ, MOST_QUOTED = re.compile(r"(?is)<(script|style)\b.*?(?:</\1\s*>|$)|<[^>]*(?:>|$)"), 4000, 160
 """Of the page of a refusal, its characters: it may say itself what is amiss."""
 PATIENCE = 20.0
 """Seconds. One that was frozen, or cut off, is asked anew after that at the latest."""
@@ -67,9 +69,7 @@ class Exchange:
         if response.status_code in REFUSALS:
             raise Transient(f"{where}: refuses us with status {response.status_code}", obstacle=Obstacle.FORBIDDEN)
         if response.status_code != httpx.codes.OK:
-            said = " ".join(MARKUP.sub(" ", response.text[:MOST_READ]).split())[:MOST_QUOTED]
-            quote = f": {said}" if said else ""
-            message = f"{where}: answered with status {response.status_code}, expected 200{quote}"
+            message = f"{where}: answered with status {response.status_code}, expected 200{_said(response.text)}"
             raise Transient(message, obstacle=Obstacle.ANOTHERS)
         return response.text
 
@@ -118,6 +118,13 @@ class Exchange:
         if for_name > SLOW_SECONDS:
             return Transient(f"{late}, {for_name:.1f} s of them for its name", obstacle=Obstacle.UNRESOLVED)
         return Transient(f"{late}{self._told_of(url)}", obstacle=Obstacle.LATE if is_connected else None)
+
+
+def _said(page: str) -> str:
+    """The words of a page that refuses, without what may be a secret: whatever answers there, anybody's page may come."""
+    words = " ".join(MARKUP.sub(" ", page[:MOST_READ]).split())
+    quote = printable(without_secrets(words))[:MOST_QUOTED]
+    return f": {quote}" if quote else ""
 
 
 def _unanswered(where: str, error: httpx.HTTPError) -> Transient:

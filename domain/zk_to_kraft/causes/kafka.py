@@ -172,12 +172,15 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
         observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
         f"within two seconds{full}{door.observed if door is not None else ''}",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
-        fix=WIDEN
-        if queues
-        else _unset(looked, broker_id)
-        if is_set
-        else (door.fix if door is not None else "") + _corrected(looked, broker_id, given),
+        fix=WIDEN if queues else _opened(looked, broker_id, addresses, is_set=is_set),
     )
+
+
+def _opened(looked: Looked, broker_id: int, addresses: tuple[str, ...], *, is_set: bool) -> str:
+    if is_set:
+        return _unset(looked, broker_id)
+    door = door_of(looked, looked.broker_name(broker_id), addresses[0])
+    return (door.fix if door is not None else "") + _corrected(looked, broker_id, some(addresses))
 
 
 def _farthest(looked: Looked, addresses: Collection[str]) -> float | None:

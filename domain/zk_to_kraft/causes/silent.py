@@ -135,6 +135,6 @@ def _mute(looked: Looked, view: NodeView, said: str, obstacle: Obstacle | None, 
     mute = f"its process runs, and its metrics endpoint gives no answer. {said}"
     if _has_lost_its_agent(looked, name):
         return f"{mute}{words}", AGENT_GONE
-    if (door := door_of(looked, name, endpoint)) is not None:
+    if (door := door_of(looked, name, endpoint, is_agent=True)) is not None:
         return f"{mute}{door.observed}{words}", f"{door.fix}{NOBODY_THERE}"
     return f"{mute}{words}", NOBODY_THERE

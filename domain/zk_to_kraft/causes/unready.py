@@ -8,9 +8,7 @@ from domain.cluster import Role, shown
 from domain.decisions import WaitReason
 from domain.machines.notes import ZOOKEEPER
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes.address import (
-    CORRECT_ENDPOINT,
-)
+from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
 from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.logs.lines import ENDED, of_this_process
 from domain.zk_to_kraft.logs.refusals import refusals_in

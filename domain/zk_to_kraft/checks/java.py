@@ -14,6 +14,16 @@ BY_HAND = "See yourself that its java starts, and that nobody has touched its ja
 
 def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
     """Where the trial has failed."""
+    if trial.refused is not None and trial.is_late:
+        return Finding(
+            code=CODE,
+            object=f"{name} {node.properties_file}",
+            observed=f"Kafka has not read the file that the stage {trial.stage} makes of it: {trial.refused}, and its java "
+            "alone does",
+            expected=EXPECTED,
+            fix="Look whether what that file names answers there: a file that a config provider or a key store reads, on a "
+            "mount that hangs. Where java itself hung only just then, that is over with the next try.",
+        )
     if trial.refused is not None:
         return Finding(
             code=CODE,

@@ -145,7 +145,7 @@ def stripped(text: str, *, is_prose: bool = False) -> str:
     `is_prose`: a colon ends who speaks, or what fails, as in `sudo: no tty`, but where a secret is spoken of before it.
     """
 
-    left, at = QUOTED.sub("***", text), 0
+    left, at = BEARER.sub(r"\1 ***", QUOTED.sub("***", text)), 0
     parts = []
     while (found := VALUED.search(left, at)) is not None:
         if is_prose and _is_harmless(found):
@@ -154,7 +154,7 @@ def stripped(text: str, *, is_prose: bool = False) -> str:
         else:
             parts.append(f"{left[at : found.end(1)]}=***")
             at = found.end()
-    return LONG.sub("***", BEARER.sub(r"\1 ***", "".join([*parts, left[at:]])))
+    return LONG.sub("***", "".join([*parts, left[at:]]))
 
 
 def _is_harmless(found: re.Match[str]) -> bool:

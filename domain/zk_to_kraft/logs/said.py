@@ -61,7 +61,7 @@ OF_THE_SYSTEM = (
     r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
     r"No space left on device|Read-only file system|Resource temporarily unavailable)\b"
 )
-OF_A_REQUEST = r"\bapiKey=[A-Z][A-Z_]{1,40}\b|\bapiVersion=\d{1,3}\b"
+OF_A_REQUEST = r"(?<=RequestHeader\()apiKey=[A-Z_]{2,41}, apiVersion=\d{1,3}(?=[,)])"
 OF_A_JVM = r"(?:Unrecognized|Improperly specified) VM option '[\w:+.=-]{1,60}'"
 ADDRESS = r"(?:(?:(?<=server )|(?<=address )|(?<=to )|(?<=[(]))[\w.-]{1,80}/|(?<![\w=@:/.-]))\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
 CLOCK = r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])"

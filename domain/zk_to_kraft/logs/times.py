@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
-"""Kafka's log4j layout (of others: `log_layouts.py`). By the node's own clock and zone, so that it is compared with other lines
+"""Kafka's log4j layout (of others: `layouts.py`). By the node's own clock and zone, so that it is compared with other lines
 of the same log only."""
 SET_BACK = timedelta(minutes=1)
 """Threads write their lines in no strict order; what differs by more was a clock."""

@@ -1,4 +1,4 @@
-"""What Kafka and ZooKeeper do by themselves, one move at a time; see `model`. Each function yields what may follow."""
+"""What Kafka and ZooKeeper do by themselves, one move at a time; see `world`. Each function yields what may follow."""
 
 from collections.abc import Iterator
 

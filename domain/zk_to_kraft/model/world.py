@@ -2,7 +2,7 @@
 
 Small on purpose: a state says which process runs from which file, what the quorum's log says, and what lies in ZooKeeper, all
 as enums, so that every state that can be reached is explored together with `decide` (`tests/unit/test_model.py`). What the
-nodes do is in `model_moves`, what our steps and other people do in `model_hands`.
+nodes do is in `moves`, what our steps and other people do in `hands`.
 
 Facts are cited where they are used: PF4 and PF5 are sections 4 and 5 of the facts proven on real servers (Kafka 3.9.2), KI is
 Kafka's source as read for 3.9 (KRaftMigrationDriver, ActivationRecordsGenerator).

@@ -1,8 +1,7 @@
 """The manual way from the very state that was seen, forward and back, with Kafka's and ZooKeeper's own tools and a shell.
 
 For the night on which this product cannot be used: written before that, or by a look of its own that changes nothing. Every
-command is complete, and may be repeated. `runbook_forward` and `runbook_back` have the order, `runbook_shell` and
-`runbook_tools` the commands.
+command is complete, and may be repeated. `forward` and `back` have the order, `shell` and `tools` the commands.
 """
 
 from domain.cluster import ClusterSpec
