@@ -79,6 +79,11 @@ class MachineChanges(ObservedPart):
             return f"{FORGET_CARD if any(BY_HAND in line for line in cards) else FIND_CARD} {LOOK_AT_CHANGES}"
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether one of them explains by itself that nobody is reached: its cure comes before what else may be tried."""
+        return any(line.startswith(OF_A_CARD) for line in self.changes)
+
     def without(self, known: Container[str]) -> "MachineChanges":
         """What is not told yet."""
         changes, said = (tuple(line for line in lines if line not in known) for lines in (self.changes, self.said))

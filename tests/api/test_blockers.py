@@ -785,11 +785,22 @@ async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: An
 
 
 @pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize(
+    ("what", "since", "told"),
+    [
+        ("roll_node", timedelta(minutes=3), [("slow-activity", "roll_node")]),
+        ("run_check", timedelta(seconds=10), [("slow-activity", "run_check")]),
+        ("roll_node", timedelta(seconds=10), [("slow-activity", "roll_node"), ("machine", "broker-3")]),
+        ("roll_node", timedelta(seconds=2), []),
+    ],
+    ids=["much to do", "a comparison", "a JVM that hangs", "not yet"],
+)
 async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_explain(
-    api: Any, monkeypatch: pytest.MonkeyPatch
+    api: Any, monkeypatch: pytest.MonkeyPatch, what: str, since: timedelta, told: list[tuple[str, str]]
 ) -> None:
+    """But for one that does not come to the stop of a node: what it tries there hangs, maybe by what has changed."""
     now = datetime.now(UTC)
-    long = an_activity(taken_at=now, heard_at=now, at="orders-0", at_since=now - timedelta(minutes=3))
+    long = an_activity(what=what, taken_at=now, heard_at=now, at="orders-0", at_since=now - since)
 
     async def run_seen(*_: object) -> RunSeen:
         return RunSeen(is_running=True, tasks=(long,))
@@ -799,7 +810,7 @@ async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_exp
     cluster = (await api.wiring.ledger.migration(migration_id)).cluster
     begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=now, data={"node": "broker-2"})
     await api.wiring.ledger.record(migration_id, [begun], Progress(state=MigrationState.RUNNING))
-    assert keys(await blockers(api, migration_id)) == [("slow-activity", "roll_node")]
+    assert keys(await blockers(api, migration_id)) == told
 
 
 class Answering(grpc.GenericRpcHandler):  # type: ignore[misc]
