@@ -1,5 +1,6 @@
 """What the workflow task of a run failed at, by the newest of its history."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -17,6 +18,9 @@ from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 LAST_EVENTS = 10
 """Of a run's history, in which the failure of a workflow task is looked for: after a failed one nothing is written but what
 comes from outside."""
+
+UNTIL_WRITTEN_SECONDS = (0.0, 0.3, 1.0)
+"""An order is refused for the failure of its task a moment before that stands in the history (seen on a busy machine)."""
 
 TASK_FAILED: Final = "workflow_task_failed_event_attributes"
 
@@ -77,11 +81,14 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
 
 async def last_stumble(temporal: Temporal, workflow_id: str) -> str:
     """What a workflow task failed at last, also where others have gone well since; empty where nothing tells."""
-    with suppress(TemporalRefused, TemporalUnavailable):
-        async with temporal.answering() as client:
-            events = await _newest(client, WorkflowExecution(workflow_id=workflow_id))
+    for pause in UNTIL_WRITTEN_SECONDS:
+        await asyncio.sleep(pause)
+        with suppress(TemporalRefused, TemporalUnavailable):
+            async with temporal.answering() as client:
+                events = await _newest(client, WorkflowExecution(workflow_id=workflow_id))
             failed = [event.workflow_task_failed_event_attributes for event in events if event.HasField(TASK_FAILED)]
-            return words_of(failed[0])[0] if failed else ""
+            if failed:
+                return words_of(failed[0])[0]
     return ""
 
 
