@@ -1,12 +1,13 @@
 """Heartbeats that say how far an attempt is, and what it has opened elsewhere: whoever comes next can read them."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
+
+from activities.heartbeat import beaten
 
 USUAL_SECONDS = 5.0
 
@@ -35,15 +36,6 @@ class Beat:
     async def beating(self) -> AsyncIterator[None]:
         """Beat three times per heartbeat timeout while the body runs."""
         timeout = activity.info().heartbeat_timeout
-        beats = asyncio.create_task(self._beat(timeout.total_seconds() / 3 if timeout is not None else USUAL_SECONDS))
-        try:
+        seconds = timeout.total_seconds() / 3 if timeout is not None else USUAL_SECONDS
+        async with beaten(lambda: activity.heartbeat(self._details), seconds):
             yield
-        finally:
-            beats.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await beats
-
-    async def _beat(self, seconds: float) -> None:
-        while True:
-            activity.heartbeat(self._details)
-            await asyncio.sleep(seconds)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -34,6 +34,24 @@ _BEATS: ContextVar[_Beats | None] = ContextVar("beats", default=None)
 
 
 @contextlib.asynccontextmanager
+async def beaten(beat: Callable[[], None], seconds: float) -> AsyncIterator[None]:
+    """Beat at once, and every so many seconds while the body runs."""
+    beats = asyncio.create_task(_repeat(beat, seconds))
+    try:
+        yield
+    finally:
+        beats.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await beats
+
+
+async def _repeat(beat: Callable[[], None], seconds: float) -> None:
+    while True:
+        beat()
+        await asyncio.sleep(seconds)
+
+
+@contextlib.asynccontextmanager
 async def heartbeating() -> AsyncIterator[None]:
     """Beat three times per heartbeat timeout while the body runs.
 
@@ -44,13 +62,11 @@ async def heartbeating() -> AsyncIterator[None]:
         yield
         return
     beats = _Beats()
-    token, task = _BEATS.set(beats), asyncio.create_task(_beat(beats, timeout.total_seconds() / 3))
+    token = _BEATS.set(beats)
     try:
-        yield
+        async with beaten(beats.beat, timeout.total_seconds() / 3):
+            yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
         _BEATS.reset(token)
 
 
@@ -61,9 +77,3 @@ def is_at(what: str) -> Iterator[None]:
     beats = _BEATS.get()
     with beats.at(what) if beats is not None else contextlib.nullcontext():
         yield
-
-
-async def _beat(beats: _Beats, seconds: float) -> None:
-    while True:
-        beats.beat()
-        await asyncio.sleep(seconds)

@@ -48,8 +48,6 @@ Row = TypeVar("Row", Event, Command)
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
-OF_CHECKS = frozenset({ActivityName.RUN_CHECK, ActivityName.REHEARSE_PLAN})
-"""They may well take their time: nothing that has changed anywhere is told with that."""
 NO_TROUBLE = frozenset({APPROVAL, SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
 APART_SECONDS = 2.0
@@ -101,15 +99,16 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own += [_with_another_ledger(one, wiring, now) for one in apart]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
-    hangs: list[Blocker] = []
+    is_hanging = False
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
         found = found or await _refused_just_now(wiring, record, events, now, until)
         if not found:
             found = [*pending_tasks.of_standing(run.tasks, now - looker.ahead)]
-            hangs = [entry for entry in found if entry.object not in OF_CHECKS]
+            # A comparison may well take its time: nothing that has changed anywhere is told with that.
+            is_hanging = any(entry.object != ActivityName.RUN_CHECK for entry in found)
     unlooked = list(seen.unlooked) if seen is not None else []
-    if hangs or any(entry.code not in NO_TROUBLE for entry in found):
+    if is_hanging or any(entry.code not in NO_TROUBLE for entry in found):
         machines = [poller.identity for poller in machines_of(askers).values()]
         ended = await asyncio.to_thread(ended_here, askers, datetime.now(UTC))
         found = [*standing.of_machines(machines, looker.by, now), *standing.of_restarts(ended, now), *found]

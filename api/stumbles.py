@@ -72,7 +72,7 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
     """
     events = await _newest(client, execution)
     since = list(takewhile(lambda event: not event.HasField("workflow_task_completed_event_attributes"), events))
-    failed = [event.workflow_task_failed_event_attributes for event in since if event.HasField(TASK_FAILED)]
+    failed = _failed(since)
     told = next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
     if told is not None and told.failure.message == UNREADABLE and (by := _completed_by_hand(since)):
         return BY_HAND.format(by), BY_HAND_FIX.format(execution.workflow_id)
@@ -81,12 +81,12 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
 
 async def last_stumble(temporal: Temporal, workflow_id: str) -> str:
     """What a workflow task failed at last, also where others have gone well since; empty where nothing tells."""
-    for pause in UNTIL_WRITTEN_SECONDS:
-        await asyncio.sleep(pause)
-        with suppress(TemporalRefused, TemporalUnavailable):
+    execution = WorkflowExecution(workflow_id=workflow_id)
+    with suppress(TemporalRefused, TemporalUnavailable):
+        for pause in UNTIL_WRITTEN_SECONDS:
+            await asyncio.sleep(pause)
             async with temporal.answering() as client:
-                events = await _newest(client, WorkflowExecution(workflow_id=workflow_id))
-            failed = [event.workflow_task_failed_event_attributes for event in events if event.HasField(TASK_FAILED)]
+                failed = _failed(await _newest(client, execution))
             if failed:
                 return words_of(failed[0])[0]
     return ""
@@ -97,6 +97,10 @@ async def _newest(client: Client, execution: WorkflowExecution) -> Sequence[Hist
         namespace=client.namespace, execution=execution, maximum_page_size=LAST_EVENTS
     )
     return (await client.workflow_service.get_workflow_execution_history_reverse(asked)).history.events
+
+
+def _failed(events: Sequence[HistoryEvent]) -> list[WorkflowTaskFailedEventAttributes]:
+    return [event.workflow_task_failed_event_attributes for event in events if event.HasField(TASK_FAILED)]
 
 
 def _completed_by_hand(events: Sequence[HistoryEvent]) -> str:

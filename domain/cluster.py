@@ -179,10 +179,14 @@ def host_of(address: str) -> str:
     return host.lower()
 
 
+def address_in(url: str) -> str:
+    """Of a URL what it is asked at, as `host:port` where it has both; without a user and password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
 def shown(url: str) -> str:
     """Without the user and password that one may have written into it."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return urlsplit(url)._replace(netloc=address_in(url)).geturl()
 
 
 LISTENER = re.compile(r"\s*([^:/,\s]+)://([^,\s]*:\d+)")

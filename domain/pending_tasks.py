@@ -102,8 +102,8 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             yield _silent(task, now - task.heard_at)
         elif task.taken_at is not None and any(not sign.is_slight for sign in task.signs):
             yield _kept(task)
-        elif task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS):
-            yield _standing_still(task, task.at_since, now)
+        elif (standing := _standing_still(task, now, STANDS)) is not None:
+            yield standing
         elif task.error and task.attempt > 1 and not is_in_work:
             yield blocker(
                 STEP_FAILING,
@@ -123,8 +123,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
 def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
     """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
     for task in tasks:
-        if task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS_QUIETLY):
-            entry = _standing_still(task, task.at_since, now)
+        if (entry := _standing_still(task, now, STANDS_QUIETLY)) is not None:
             yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
 
 
@@ -219,8 +218,12 @@ def _kept(task: PendingTask) -> Blocker:
     return signed(entry, task.signs, MOST_OBSERVED)
 
 
-def _standing_still(task: PendingTask, since: datetime, now: datetime) -> Blocker:
-    """It lives, and works or waits for something: only the other side of that could tell which."""
+def _standing_still(task: PendingTask, now: datetime, limit: timedelta) -> Blocker | None:
+    """At one and the same for longer than that, it lives, and works or waits for something: only the other side of that could
+    tell which."""
+    since = task.at_since
+    if task.taken_at is None or since is None or not is_over(since, now, limit):
+        return None
     program = PROGRAM_OF.get(task.queue, task.queue)
     last = f". The attempt before failed: {task.error}" if task.error else ""
     return blocker(

@@ -214,7 +214,7 @@ def of_steps(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
     """
     tries = _refused_in_a_row(events)
     if len(tries) >= REFUSALS:
-        yield from _not_got_on(tries, events, in_hand(events), now)
+        yield from _not_got_on(tries, events, now)
 
 
 def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
@@ -222,12 +222,11 @@ def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
     is entered right after it came of that very step, or of those before it."""
     lasting = [e for e in events if e.kind != "phase-entered" or is_over(e.at, now, REFUSED_BY)]
     if tries := _refused_in_a_row(lasting):
-        yield from _not_got_on(tries, lasting, in_hand(lasting), now)
+        yield from _not_got_on(tries, lasting, now)
 
 
-def _not_got_on(
-    tries: Sequence[Sequence[Event]], events: Sequence[Event], again: InHand | None, now: datetime
-) -> Iterator[Blocker]:
+def _not_got_on(tries: Sequence[Sequence[Event]], events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
+    again = in_hand(events)
     if again is None:
         yield _refused(tries, None)
     elif not is_over(again.began_at, now, _refused_by(tries[0], events)) and _nodes(tries[0]).intersection(again.nodes):

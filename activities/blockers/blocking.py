@@ -13,7 +13,7 @@ from temporalio import activity
 from activities.assessing import registered, ruling_of
 from activities.blockers.hints import Hinting
 from activities.heartbeat import heartbeating
-from activities.in_time import all_within
+from activities.observing.in_time import all_within
 from activities.observing.observe import Early, Ports, observe
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers

@@ -7,8 +7,8 @@ For people only, and only then: each is asked once, for next to nothing.
 import asyncio
 from collections.abc import Iterator, Mapping
 
-from activities.in_time import in_time
 from activities.observing.addresses import Addresses
+from activities.observing.in_time import in_time
 from activities.ports.kafka import KafkaAdmin
 from domain.cluster import host_and_port
 from domain.errors import Obstacle, Transient

@@ -24,8 +24,8 @@ from activities.blockers.worth_looking import (
     lagging_brokers,
     worth_reading,
 )
-from activities.in_time import all_within, in_time
 from activities.observing.addresses import Given, Knocked, given_addresses, knock, knocked_at, names_of, written_addresses
+from activities.observing.in_time import all_within, in_time
 from activities.observing.observe import Ports
 from activities.observing.refused_writes import LOG_LINES
 from activities.ports.kafka import Listeners, LookedUp

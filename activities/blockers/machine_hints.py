@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
 
-from activities.in_time import in_time
 from activities.notes.machines import MachineNotes, data_of, servers_of
+from activities.observing.in_time import in_time
 from activities.observing.node_survey import start_place, watch_ourselves, watch_process, watch_server
 from activities.observing.observe import Ports
 from activities.ports.nodes import ZooKeeperMembers

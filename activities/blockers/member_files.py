@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from activities.in_time import in_time
+from activities.observing.in_time import in_time
 from activities.observing.member_copy import FOLDER, SNAPSHOT
 from activities.ports.nodes import ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec

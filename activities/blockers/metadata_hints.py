@@ -9,9 +9,9 @@ from activities.blockers.throttles import connection_limits, throttles
 from activities.blockers.unwritten import crowded, unwritten
 from activities.blockers.worth_looking import is_write_behind
 from activities.blockers.written import written
-from activities.in_time import in_time
 from activities.observing.coordinators import made_at
 from activities.observing.forgotten_topics import forgotten_topics
+from activities.observing.in_time import in_time
 from activities.observing.member_trees import ALL_SECONDS, differing_trees, torn_trees
 from activities.observing.observe import Ports
 from activities.observing.poison import unreadable_znodes

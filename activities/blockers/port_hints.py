@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from urllib.parse import urlsplit
 
-from activities.in_time import in_time
+from activities.observing.in_time import in_time
 from activities.observing.node_survey import port_holders
 from activities.observing.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers

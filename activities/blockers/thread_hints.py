@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 
-from activities.in_time import in_time
+from activities.observing.in_time import in_time
 from activities.observing.node_survey import run_program
 from activities.observing.observe import Ports
 from activities.on_node import command_of

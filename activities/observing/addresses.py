@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.in_time import in_time
+from activities.observing.in_time import in_time
 from activities.observing.poison import BROKER_CONFIGS
 from activities.observing.zookeeper_view import BROKER_IDS
 from activities.ports.kafka import Listeners, LookedUp

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from activities.in_time import time_for
 from activities.last_words import last_words
 from activities.node_files import look_at_disk
 from activities.observing.configuration_hook import is_paused
+from activities.observing.in_time import time_for
 from activities.observing.member_trees import ensure_not_torn
 from activities.observing.standbys import with_standbys
 from activities.observing.suspects import POISON_SECONDS, with_suspects
@@ -94,7 +94,7 @@ async def observe(
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
     `part_seconds`: how long to wait for ZooKeeper, for Kafka and for each node's files, where somebody waits for the whole;
-    `None`: as long as each has time. What is searched after that has what is left of all (`activities.in_time`). `early`: who
+    `None`: as long as each has time. What is searched after that has what is left of all (`in_time`). `early`: who
     is told before, where something is late.
     """
     started_at, answers = datetime.now(UTC), _Answers()

@@ -7,7 +7,7 @@ records a second, whoever is read first seems behind.
 import asyncio
 from contextlib import suppress
 
-from activities.in_time import time_for
+from activities.observing.in_time import time_for
 from activities.ports.kafka import ClusterMetrics
 from domain.cluster import ClusterSpec
 from domain.errors import KeeperlessError

@@ -8,8 +8,8 @@ behind. So who seems dead is looked at once more, log end and offset within mome
 import asyncio
 import math
 
-from activities.in_time import time_for
 from activities.observing.epochs import TOPICS_AT_ONCE
+from activities.observing.in_time import time_for
 from activities.observing.poison import poisoned_znodes, state_paths
 from activities.observing.quorum_log import open_log, read_on, registered_controllers
 from activities.observing.zookeeper_view import TOPICS, claim_and_offset

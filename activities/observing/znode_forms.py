@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from domain.zk_to_kraft.checks.security import PASSWORDS
+
 JavaType = tuple[int, str]
 INT: JavaType = (2**31, "an integer")
 LONG: JavaType = (2**63, "a long integer")
@@ -36,16 +38,6 @@ QUOTAS = frozenset({"producer_byte_rate", "consumer_byte_rate", "request_percent
 QUOTAS_OF_ADDRESSES = frozenset({"connection_creation_rate"})
 """QuotaConfig.java."""
 
-PASSWORD_SUFFIXES = (
-    "sasl.jaas.config",
-    "ssl.key.password",
-    "ssl.keystore.password",
-    "ssl.truststore.password",
-    "ssl.keystore.key",
-    "ssl.keystore.certificate.chain",
-    "ssl.truststore.certificates",
-)
-"""Dynamic broker configs of type PASSWORD: stored encrypted (kafka.server.DynamicBrokerConfig)."""
 PASSWORD_NUMBERS = ("keyLength", "iterations", "passwordLength")
 PASSWORD_BYTES = ("salt", "encryptedPassword")
 
@@ -124,7 +116,7 @@ def configs(data: bytes) -> dict[str, str]:
 
 def broker_configs(data: bytes) -> None:
     for key, value in configs(data).items():
-        if key.endswith(PASSWORD_SUFFIXES):
+        if key.endswith(PASSWORDS):
             _encrypted(key, value)
 
 

@@ -68,7 +68,7 @@ NOISE, MOST_TOLD = re.compile(r"log4j:|SLF4J:|Picked up |OpenJDK .*warning:|\s+a
 
 def trial(request: dict[str, Any]) -> dict[str, Any]:
     """`untried`: why not, where it was not. `failed`: how java ended, where that was not well; `agents`: where these are to
-    blame. `refused`: where only the file is."""
+    blame. `refused`: where only the file is; `is_late`: that was not read in time."""
     process = f"/proc/{request['pid']}"
     command_line = text(f"{process}/cmdline")
     words = (command_line or "").split("\0")

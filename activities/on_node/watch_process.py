@@ -94,7 +94,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "debugger": debugger(process),
         "drops": risen(dropped, drops(process)),
         "waits": waits(began, calls(pid)),
-        "listens": listening(pid),
+        "listens": looks.last["listens"],
     }
 
 
@@ -215,6 +215,7 @@ def glance(process: str) -> dict[str, Any]:
         "unread": unread(lines, inodes),
         "frozen": frozen(process),
         "unaccepted": accepts_not(lines, inodes),
+        "listens": sorted({address(fields[1]) for fields in lines if fields[3] == LISTENING and fields[9] in inodes}),
     }
 
 
@@ -245,11 +246,6 @@ def server_of(places: list[str]) -> int | None:
     return next((int(pid) for pid in names("/proc") if pid.isdigit() and data_dir(int(pid)) in wanted), None)
 
 
-def listening(pid: int) -> list[str]:
-    lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
-    return sorted({address(fields[1]) for fields in lines if fields[3] == LISTENING and fields[9] in inodes})
-
-
 def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, Any]:
     """Of a server of ZooKeeper, by the port at which it listens. Where nobody accepts there, `is_shut`: by its data, and where
     it listens instead; nothing, where it does not run."""
@@ -261,7 +257,8 @@ def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, An
         sys.exit(f"no process that may be looked at listens at {port} here")
     if pid is None:
         return {}
-    seen, places = watch(pid, data_dirs), listening(pid)
+    seen = watch(pid, data_dirs)
+    places = seen["listens"]
     came_late = bool({f"0.0.0.0:{port}", f"[::]:{port}"} & set(places))  # it was only just starting when it was asked
     return seen if came_late else {**seen, "elsewhere": [pid, places]}
 

@@ -75,14 +75,18 @@ class MachineChanges(ObservedPart):
             return ""
         if any(line.startswith(APART) for line in self.changes):
             return BRING_BACK
-        if cards := [line for line in self.changes if line.startswith(OF_A_CARD)]:
-            return f"{FORGET_CARD if any(BY_HAND in line for line in cards) else FIND_CARD} {LOOK_AT_CHANGES}"
+        if self.is_telling:
+            return f"{FORGET_CARD if any(BY_HAND in line for line in self._cards) else FIND_CARD} {LOOK_AT_CHANGES}"
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
     @property
     def is_telling(self) -> bool:
         """Whether one of them explains by itself that nobody is reached: its cure comes before what else may be tried."""
-        return any(line.startswith(OF_A_CARD) for line in self.changes)
+        return bool(self._cards)
+
+    @property
+    def _cards(self) -> list[str]:
+        return [line for line in self.changes if line.startswith(OF_A_CARD)]
 
     def without(self, known: Container[str]) -> "MachineChanges":
         """What is not told yet."""

@@ -221,7 +221,7 @@ async def test_a_process_that_nobody_can_ask_is_named_and_one_that_is_slow_is_wa
     seen = await observe(cluster.record(), ports_of(cluster))
     started = {"started_at": seen.ended_at - timedelta(minutes=1)}
     seen = with_node(seen, node.id, lambda view: view.model_copy(update={"process": _changed(view, started)}))
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.0)
+    monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 0.0)
     silent: list[str] = []
     assert await thread_hints(ports_of(cluster), cluster.record(), seen, [node.id], silent)
     assert silent == []

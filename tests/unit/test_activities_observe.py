@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from activities.in_time import all_within
+from activities.observing.in_time import all_within
 from activities.observing.observe import Early, Ports, observe
 from domain.errors import Obstacle
 from domain.observation import NodeMetrics, Observation

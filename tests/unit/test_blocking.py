@@ -333,7 +333,7 @@ async def test_kafka_is_no_matter_of_time_where_a_broker_was_not_heard(monkeypat
         await (asyncio.sleep(60) if broker_id == 2 else ask(record, broker_id, address, seconds))
 
     monkeypatch.setattr(cluster, "ask_broker", late)
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 1.5)
+    monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 1.5)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS))
     assert keys(seen) == [("part-unknown", "kafka")]
     assert "of broker-2 this look has heard nothing" in seen.blockers[0].observed
@@ -666,7 +666,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
         def driver(self, node: Any) -> Any:
             return Slow(cluster.driver(node))
 
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 1.0)
+    monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 1.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
@@ -742,7 +742,7 @@ async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: 
         await asyncio.sleep(60)
 
     monkeypatch.setattr("activities.blockers.port_hints.port_holders", hangs)
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 60)
+    monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 60)
     monkeypatch.setattr(hints, "HINTS_SECONDS", 2.0)
     seen = await asyncio.wait_for(found(cluster), 10)
     assert keys(seen) == [("node-down", "broker-2")]

@@ -35,19 +35,20 @@ async def test_what_it_is_at_is_told_at_once_and_until_it_is_over() -> None:
 async def test_of_several_at_once_the_first_is_told_and_then_the_next() -> None:
     told: list[tuple[Any, ...]] = []
 
-    async def first(begun: asyncio.Event) -> None:
+    async def first(begun: asyncio.Event, over: asyncio.Event) -> None:
         with is_at("a"):
             await begun.wait()
+        over.set()
 
-    async def second(begun: asyncio.Event) -> None:
+    async def second(begun: asyncio.Event, over: asyncio.Event) -> None:
         with is_at("b"):
             begun.set()
-            await asyncio.sleep(0.01)
+            await over.wait()
 
     async def body() -> None:
-        begun = asyncio.Event()
+        events = asyncio.Event(), asyncio.Event()
         async with heartbeating():
-            await asyncio.gather(first(begun), second(begun))
+            await asyncio.gather(first(*events), second(*events))
 
     await environment(told).run(body)
     assert [details[0]["at"] for details in told if details] == ["a", "a", "b"]

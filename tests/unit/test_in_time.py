@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from activities.in_time import all_within, in_time, time_for
+from activities.observing.in_time import all_within, in_time, time_for
 from domain.errors import Transient
 
 

@@ -5,9 +5,8 @@ Looked at a moment after it was asked: it may have opened a port since.
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from urllib.parse import urlsplit
 
-from domain.cluster import host_and_port, host_of
+from domain.cluster import address_in, host_and_port, host_of
 from domain.zk_to_kraft.causes.case import Looked, some
 
 Number = IPv4Address | IPv6Address
@@ -25,7 +24,7 @@ class Door:
 def door_of(looked: Looked, name: str, url: str, *, is_agent: bool = False) -> Door | None:
     """Of a URL, or of `host:port`; `is_agent`: of that of its metrics. `None` where nobody knows where its process listens, or
     where that host leads to."""
-    signs, address = looked.hints.signs.get(name), urlsplit(url).netloc.rpartition("@")[2] if "://" in url else url
+    signs, address = looked.hints.signs.get(name), address_in(url) if "://" in url else url
     if signs is None or not signs.listens or not address.rpartition(":")[2].isdecimal():
         return None
     host, port = host_of(address), host_and_port(address)[1]

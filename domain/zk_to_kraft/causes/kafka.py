@@ -9,7 +9,7 @@ from domain.observed import Unanswered
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, some, strangers
 from domain.zk_to_kraft.causes.connection_limits import how_to_lift
-from domain.zk_to_kraft.causes.doors import door_of
+from domain.zk_to_kraft.causes.doors import Door, door_of
 from domain.zk_to_kraft.causes.hints import Asked
 from domain.zk_to_kraft.causes.lag import lag_causes, leaderless_causes
 from domain.zk_to_kraft.causes.lost_addresses import lost_address
@@ -172,15 +172,12 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
         observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
         f"within two seconds{full}{door.observed if door is not None else ''}",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
-        fix=WIDEN if queues else _opened(looked, broker_id, addresses, is_set=is_set),
+        fix=WIDEN if queues else _unset(looked, broker_id) if is_set else _opened(looked, broker_id, given, door),
     )
 
 
-def _opened(looked: Looked, broker_id: int, addresses: tuple[str, ...], *, is_set: bool) -> str:
-    if is_set:
-        return _unset(looked, broker_id)
-    door = door_of(looked, looked.broker_name(broker_id), addresses[0])
-    return (door.fix if door is not None else "") + _corrected(looked, broker_id, some(addresses))
+def _opened(looked: Looked, broker_id: int, given: str, door: Door | None) -> str:
+    return (door.fix if door is not None else "") + _corrected(looked, broker_id, given)
 
 
 def _farthest(looked: Looked, addresses: Collection[str]) -> float | None:

@@ -1,9 +1,8 @@
 """Whose the addresses are that connections lead to: what is not acknowledged at one that is in trouble is its own trouble."""
 
 from collections.abc import Collection, Iterable, Iterator
-from urllib.parse import urlsplit
 
-from domain.cluster import addresses_of, host_of, servers_in
+from domain.cluster import address_in, addresses_of, host_of, servers_in
 from domain.zk_to_kraft.causes.case import Looked
 
 LISTENERS = ("advertised.listeners", "listeners")
@@ -23,7 +22,7 @@ def listening(looked: Looked) -> Iterator[tuple[str, str]]:
 def owned_by(looked: Looked, troubled: Collection[str]) -> dict[str, str]:
     """The addresses of these, metrics endpoints too, with who it is. Of a server of ZooKeeper also where the ensemble is."""
     places = [(server, f"zookeeper {server}") for server in servers_in(looked.spec.zookeeper.connect)]
-    places += [(urlsplit(node.metrics.url).netloc.rpartition("@")[2], looked.name(node.id)) for node in looked.spec.nodes]
+    places += [(address_in(node.metrics.url), looked.name(node.id)) for node in looked.spec.nodes]
     known = (*listening(looked), *_with_numbers(looked, places))
     return {address: name for address, name in known if name in troubled}
 

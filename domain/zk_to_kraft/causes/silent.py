@@ -75,8 +75,6 @@ def silent(looked: Looked, view: NodeView) -> Cause:
 
 
 OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
-
-
 AGENT_GONE = (
     "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
     "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "
