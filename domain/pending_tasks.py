@@ -29,8 +29,9 @@ STANDS_QUIETLY = timedelta(seconds=8)
 
 OF_CHECKS = (
     "Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
-    "executors free: its own web UI lists them), the disk and the processors of {0}, its log. Where it reads or compares "
-    "much, let it. Restarting that program begins it anew, and costs nothing but the time."
+    "executors free: its own web UI lists them. KEEPERLESS_SPARK=off in the environment of {0}, and a restart of it, compares "
+    "without), the disk and the processors of {0}, its log. Where it reads or compares much, let it. Restarting that program "
+    "begins it anew, and costs nothing but the time."
 )
 OF_EFFECTS = (
     "Give it a moment: it ends by itself, or is given up and told with what it came to. If it lasts, look there what it has "

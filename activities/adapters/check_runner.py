@@ -18,7 +18,7 @@ import structlog
 
 from activities.comparison.capturing import Captured, CapturedZnode
 from activities.comparison.conclusions import compared_of
-from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
+from activities.ports.checks import Claimed, Compared, Comparison, KeptRows, TellProgress
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.drift.report import CheckName
@@ -119,13 +119,13 @@ class EngineRunner:
         # The notes are complete when the rows are: the list is read after them.
         return write_rows(directory, rows, notes.not_read, {DIGEST_KEY: digester.digest(DIGEST_KEY, b"")})
 
-    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
+    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> Compared:
         job, ended = self._job(asked), threading.Event()
 
         def tell(progress: Progress) -> None:
             if ended.is_set():
                 raise Superseded(ENDED)
-            on_progress(progress.stage, progress.done, progress.total)
+            on_progress(progress.words, progress.done, progress.total)
 
         on_spark = await self._run_on_spark(job, session, tell)
         if on_spark is not None:

@@ -106,7 +106,7 @@ class Checking:
     async def _report(self, request: CheckRequest, directory: Path, session: str, beat: Beat) -> DriftReport:
         cluster = await registered(request.cluster, self._ports)
         if request.check in {CheckName.BASELINE, CheckName.MESSAGES}:
-            asked = MessageCheck(request, cluster, _session_of(session, 1), directory)
+            asked = MessageCheck(request, cluster, _session_of(session, 1), directory, partial(beat.note, 1))
             is_baseline = request.check is CheckName.BASELINE
             make = keep_baseline if is_baseline else compare_with_baseline
             return await make(self._ports, self._messages, asked)

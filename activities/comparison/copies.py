@@ -10,7 +10,6 @@ nobody has written since (`spark.sources.as_of_claim`).
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +21,7 @@ from activities.comparison.log_copy import copy_log
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
-from activities.ports.checks import CheckRunner, Claimed, Comparison
+from activities.ports.checks import CheckRunner, Claimed, Comparison, TellProgress
 from activities.sessions import session
 from activities.storage import storage_of
 from domain.cluster import ControllerSpec
@@ -44,7 +43,7 @@ class CopyCheck:
     cluster: ClusterRecord
     session: str
     directory: Path
-    on_progress: Callable[[str, int, int], None]
+    on_progress: TellProgress
 
 
 async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> DriftReport:

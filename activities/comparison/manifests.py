@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.comparison.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
 from activities.observing.observe import Ports
-from activities.ports.checks import MessageComparison, MessageRunner, WalkedNode
+from activities.ports.checks import MessageComparison, MessageRunner, TellProgress, WalkedNode
 from activities.ports.stores import ArtefactStore
 from domain.cluster import BrokerSpec
 from domain.contracts import CheckRequest
@@ -150,6 +150,7 @@ class MessageCheck:
     cluster: ClusterRecord
     session: str
     directory: Path
+    on_progress: TellProgress
     limits: WalkLimits = DEFAULT_LIMITS
 
     @property
@@ -207,7 +208,7 @@ async def compare_messages(
         tolerated=check.request.policy.tolerated,
         not_read=_not_read(earlier, later),
     )
-    compared = await runner.compare(asked, check.session)
+    compared = await runner.compare(asked, check.session, check.on_progress)
     names = {"before": before, "after": now}
     about = {
         side: {"manifest": names[side], "taken_at": manifest.taken_at.isoformat(), "walks": _walks(manifest)}

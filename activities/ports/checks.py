@@ -69,6 +69,10 @@ class Compared:
     seconds: dict[str, float]
 
 
+TellProgress = Callable[[str, int, int], None]
+"""What is done, how many tasks of it are done, and how many there are."""
+
+
 class CheckRunner(Protocol):
     """Makes rows and compares them. A session is one comparison's, by a name (a UUID) that is known before it is opened."""
 
@@ -87,8 +91,8 @@ class CheckRunner(Protocol):
     async def as_of_claim(self, kept: bytes, captured: "Captured", claimed: Claimed, directory: Path) -> None:
         """Rows as the tree was when KRaft claimed it: into `directory`, which is new. `kept`: rows of before."""
 
-    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
-        """Compare. `on_progress`: stage, tasks done, tasks in all; called often, in any thread. Cancelled, it ends its work.
+    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> Compared:
+        """Compare. `on_progress` is called often, in any thread. Cancelled, it ends its work.
 
         `Permanent`: a side is damaged, or the log before `cut` is not there any more.
         """
@@ -128,5 +132,5 @@ class MessageRunner(Protocol):
     async def read_walk(self, broker: int, output: str) -> WalkedNode:
         """`Transient`: the answer is not whole."""
 
-    async def compare(self, asked: MessageComparison, session: str) -> Compared:
-        """`session`: as in `CheckRunner.compare`."""
+    async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> Compared:
+        """`session`, `on_progress`: as in `CheckRunner.compare`."""

@@ -16,6 +16,8 @@ from domain.drift.messages import Span
 from spark.checks.messages import REPLICA, ComparedBatches, compare_batches, span_table
 from spark.codec.segment_manifest import BATCH_SCHEMA
 from spark.engine.messages import MessageJob
+from spark.engine.progress import OnProgress
+from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
 
 TOLD = "told"
@@ -24,11 +26,14 @@ OUTCOME_DDL = ", ".join(f"`{one.name}` {'boolean' if pa.types.is_boolean(one.typ
 SIDE = "is_after"
 
 
-def compare_on_spark(session: SparkSession, tasks: int, job: MessageJob, spans: tuple[Span, ...]) -> ComparedBatches:
-    """A `Compare`, once session and number of tasks are given."""
+def compare_on_spark(
+    session: SparkSession, tasks: int, on_progress: OnProgress, job: MessageJob, spans: tuple[Span, ...]
+) -> ComparedBatches:
+    """A `Compare`, once session, number of tasks and `on_progress` are given."""
     sides = _side(session, job.before_batches, False).unionByName(_side(session, job.after_batches, True))
     compared = sides.repartition(tasks, *REPLICA).mapInArrow(partial(_compare, span_table(spans)), OUTCOME_DDL)
-    table = compared.toArrow().cast(OUTCOME)
+    with watched(session, "compare", on_progress):
+        table = compared.toArrow().cast(OUTCOME)
     told = [json.loads(text) for text in table.column(TOLD).drop_null().to_pylist()]
     left, right, equal = (sum(one[place] for one in told) for place in range(3))
     findings = table.filter(table.column(TOLD).is_null()).select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)

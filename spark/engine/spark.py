@@ -7,7 +7,7 @@ storage of `out`. `SparkSession` is one of Spark Connect, or a classic one.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.remote import OUTCOME_SCHEMA, comparing, staging, unpacked
 from spark.engine.sides import Side, Sources, look_at
 from spark.engine.tasks import circumstances_of, compare_tasks
+from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
 from spark.job import CheckJob, CheckResult
 from spark.staging import StagedFile
@@ -70,7 +71,7 @@ class SparkEngine:
         tasks = [task for side in sides for task in side.stage_tasks(job.kinds)]
         files: dict[str, list[StagedFile]] = {}
         if tasks:
-            with _progress(self.session, "stage", on_progress):
+            with watched(self.session, "stage", on_progress):
                 told = staging(self.session, tasks).toArrow()
             for directory, written in map(unpacked, told.column("told").to_pylist()):
                 files.setdefault(directory, []).extend(written)
@@ -80,7 +81,7 @@ class SparkEngine:
     def _compare(self, job: CheckJob, sides: tuple[Side, Side], on_progress: OnProgress) -> None:
         tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, circumstances_of(job))
         found = in_order(tolerate(comparing(self.session, tasks), job.tolerated))
-        with _progress(self.session, "compare", on_progress):
+        with watched(self.session, "compare", on_progress):
             found.write.parquet(str(job.out / "compared"))
 
 
@@ -108,28 +109,3 @@ def _tables(path: Path, columns: list[str]) -> Iterator[pa.Table]:
     with pq.ParquetFile(path) as parquet:
         for batch in parquet.iter_batches(columns=columns):
             yield pa.Table.from_batches([batch])
-
-
-@contextmanager
-def _progress(session: SparkSession, stage: str, on_progress: OnProgress) -> Iterator[None]:
-    """Connect tells how far it is while it is waited for; a classic session does not."""
-    on_progress(Progress(stage, 0, 1))
-    handler = _handler(stage, on_progress)
-    is_connected = type(session).__module__.startswith("pyspark.sql.connect.")
-    if is_connected:
-        session.registerProgressHandler(handler)
-    try:
-        yield
-    finally:
-        if is_connected:
-            session.removeProgressHandler(handler)
-
-
-def _handler(stage: str, on_progress: OnProgress) -> Callable[..., None]:
-    def handle(stages: Iterable[object], **_: object) -> None:
-        found = list(stages)
-        if found:
-            done, total = (sum(getattr(one, name) for one in found) for name in ("num_completed_tasks", "num_tasks"))
-            on_progress(Progress(stage, done, total))
-
-    return handle

@@ -9,7 +9,7 @@ minutes for a server that is dead by then.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -20,7 +20,6 @@ from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.client.core import RpcDeadlines
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.connect.shell.progress import StageInfo
 
 from domain.errors import KeeperlessError, Permanent, Transient
 from spark.session.endpoint import Endpoint
@@ -28,9 +27,6 @@ from spark.session.shipping import ship_code
 
 USER = "keeperless"
 """The same in every attempt: a session is known by user and id."""
-
-Progress = Callable[[int, int], None]
-"""Tasks of the present operation that are done, and how many it has. Called in the thread that waits for it."""
 
 MAX_RETRIES = 6
 MAX_BACKOFF_MILLISECONDS = 3000
@@ -49,7 +45,7 @@ def new_session_id() -> str:
 
 
 @contextmanager
-def session(endpoint: Endpoint, session_id: str, progress: Progress | None = None, tag: str = "") -> Iterator[SparkSession]:
+def session(endpoint: Endpoint, session_id: str, tag: str = "") -> Iterator[SparkSession]:
     """A session under this id, released at the end. What goes wrong in it is raised in words of `domain.errors`.
 
     `tag`: operations of this thread carry it, for whoever looks at Spark.
@@ -58,8 +54,6 @@ def session(endpoint: Endpoint, session_id: str, progress: Progress | None = Non
         spark = SparkSession.builder.channelBuilder(_channel(endpoint, session_id)).create()
         try:
             spark.client.set_retry_policies([_patience()])
-            if progress is not None:
-                spark.registerProgressHandler(_handler(progress))
             if not endpoint.has_our_code:
                 ship_code(spark)
             if tag:
@@ -154,12 +148,3 @@ def _channel(endpoint: Endpoint, session_id: str) -> DefaultChannelBuilder:
 
 def _patience() -> DefaultPolicy:
     return DefaultPolicy(max_retries=MAX_RETRIES, max_backoff=MAX_BACKOFF_MILLISECONDS)
-
-
-def _handler(progress: Progress) -> Callable[..., None]:
-    def handle(stages: Iterable[StageInfo], **_: object) -> None:
-        found = list(stages)
-        if found:
-            progress(sum(stage.num_completed_tasks for stage in found), sum(stage.num_tasks for stage in found))
-
-    return handle

@@ -22,20 +22,14 @@ async def run_in_session(
     endpoint: Endpoint,
     session_id: str,
     work: "Callable[[SparkSession], T]",
-    progress: connect.Progress | None = None,
     tag: str = "",
 ) -> T:
-    """`work` runs in a thread, `progress` is called in the event loop. Cancelled, it ends what runs in Spark and closes the
-    session, so that `work` fails at its next step. Spark's errors come in words of `domain.errors`.
+    """`work` runs in a thread. Cancelled, it ends what runs in Spark and closes the session, so that `work` fails at its next
+    step. Spark's errors come in words of `domain.errors`.
     """
-    loop = asyncio.get_running_loop()
-
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            loop.call_soon_threadsafe(progress, done, total)
 
     def act() -> T:
-        with connect.session(endpoint, session_id, report, tag) as spark:
+        with connect.session(endpoint, session_id, tag) as spark:
             return work(spark)
 
     acting = asyncio.ensure_future(asyncio.to_thread(act))

@@ -3,11 +3,14 @@
 import asyncio
 import random
 import time
+from typing import Any
 
 import psutil
 import pytest
 
 from domain.errors import Permanent, Transient
+from spark.engine.progress import Progress
+from spark.engine.watched import watched
 from spark.session.connect import interrupt_attempt, is_answering, new_session_id, session
 from spark.session.embedded import EmbeddedSpark
 from spark.session.endpoint import Endpoint
@@ -22,13 +25,21 @@ BEATS_LEFT = TASKS * PYTHON_SECONDS / BEAT_SECONDS
 
 
 async def test_work_runs_beside_the_event_loop_and_tells_how_far_it_is(endpoint: Endpoint, beats: Beats) -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[Progress] = []
     job = beats.job(tasks=8, beats=10)
-    assert await run_in_session(endpoint, new_session_id(), job, lambda *told: seen.append(told), "a-tag") == 8
-    assert seen
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert all(0 <= done <= total for done, total in seen)
-    assert seen[-1][1] >= 8
+
+    def watch(spark: Any) -> int:
+        with watched(spark, "beat", seen.append):
+            return job(spark)
+
+    assert await run_in_session(endpoint, new_session_id(), watch, "a-tag") == 8
+    begun, *told = seen
+    assert (begun.stage, begun.done, begun.running) == ("beat", 0, None)
+    assert [at.done for at in told] == sorted(at.done for at in told)
+    assert all(0 <= at.done <= at.total for at in told)
+    assert told[-1].total >= 8
+    assert any(at.running for at in told), "it says of tasks that they run"
+    assert {at.host for at in told} == {"localhost"}
 
 
 def allowed_seconds(endpoint: Endpoint, jobs: RunningJobs) -> float:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from spark.engine.local import LocalEngine
+from spark.engine.progress import Progress
 from spark.engine.spark import SparkEngine
+from spark.engine.watched import watched
 from spark.job import CheckJob, StagedRows
 from spark.session.connect import is_answering, new_session_id, session
 from spark.session.embedded import EmbeddedSpark
@@ -19,6 +21,13 @@ from tests.spark.standalone import StandaloneCluster, standalone_cluster
 from tests.unit.generated_clusters import generate, stage, tolerations
 
 pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("standalone")]
+
+CONF = {
+    "spark.authenticate": "false",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.cores.max": "2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 @pytest.fixture(scope="module")
 def foreign(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """A Connect server on that cluster, as somebody else would run it: it has a token, and not our code."""
-    conf = {
-        "spark.authenticate": "false",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
-        "spark.cores.max": "2",
-    }
-    own = plan(tmp_path_factory.mktemp("connect"), master=cluster.master, python=cluster.python, conf=conf)
+    own = plan(tmp_path_factory.mktemp("connect"), master=cluster.master, python=cluster.python, conf=CONF)
     spark = EmbeddedSpark(own, is_answering)
     yield replace(spark.endpoint(), has_our_code=False)
     spark.close()
@@ -91,3 +94,24 @@ def test_it_gives_the_same_report_as_the_local_engine(foreign: Endpoint, tmp_pat
     of_the_run = {"engine", "seconds", "findings"}
     assert there.model_dump(exclude=of_the_run) == here.model_dump(exclude=of_the_run)
     print(f"{here.finding_count} findings, {there.findings_sha256}; Spark: {there.seconds}, local: {here.seconds}")
+
+
+def test_a_cluster_whose_executors_take_nothing_is_told(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    """Spark itself only waits: here for more memory than any of its workers has, elsewhere for others to make room."""
+
+    def stop(progress: Progress) -> None:
+        if progress.words != progress.stage:
+            raise InterruptedError(progress.words)
+
+    starved = CONF | {"spark.executor.memory": "64g"}
+    server = EmbeddedSpark(plan(tmp_path, master=cluster.master, python=cluster.python, conf=starved), is_answering)
+    try:
+        with (
+            session(server.endpoint(), new_session_id()) as spark,
+            pytest.raises(InterruptedError) as told,
+            watched(spark, "compare", stop),
+        ):
+            spark.range(0, 8, 1, 8).count()
+    finally:
+        server.close()
+    assert str(told.value) == "compare on Spark at localhost, which has its tasks, and runs none of them"

@@ -110,7 +110,7 @@ class Field:
         directory = self.work / str(uuid4())
         directory.mkdir()
         request = CheckRequest(report_id=f"{check}", cluster=cluster or self.fake.spec.name, check=check, migration_id="m1")
-        return MessageCheck(request, self.fake.record(), SESSION, directory)
+        return MessageCheck(request, self.fake.record(), SESSION, directory, lambda *_: None)
 
 
 @pytest.fixture
