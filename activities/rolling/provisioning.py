@@ -1,7 +1,8 @@
 """`provision_controller`: a controller that did not exist: its file, its storage, its process.
 
     1. look again: the fence holds, and a fresh decision is this very step   (else: blocked, nothing touched)
-    2. nobody serves in its place, and its storage is its own, or empty      (else: an error, nothing touched)
+    2. nobody serves in its place, and its storage is its own, or empty      (else: an error, nothing touched);
+       empty only where it has never run
     3. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes;
        before that its configuration management is paused (`configuration_management`)   (else: blocked, nothing written)
     4. format the storage, unless it is formatted for this cluster and this node
@@ -44,6 +45,7 @@ from domain.errors import Permanent, Transient, Unsafe
 from domain.observation import NodeDisk, RollMark, StorageState
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.modes import is_known_to_have_run
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.wanted_file import is_in_first_stage
@@ -75,7 +77,7 @@ class Provisioning:
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             await ensure_nobody_serves(controller, cluster.spec.node_name(controller.id), driver, self._ports.metrics)
-            await self._storage(cluster, controller, driver)
+            _ensure_not_lost(controller, mark, await self._storage(cluster, controller, driver))
             source = await self._source(cluster.spec.brokers[0])
             target = Target(cluster, controller, driver)
             blocked = await why_not_paused(request, target, source, self._ports)
@@ -220,6 +222,16 @@ class Provisioning:
         done = await driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
         if done.exit_code != 0:
             raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {why_failed(done)}")
+
+
+def _ensure_not_lost(controller: ControllerSpec, mark: RollMark | None, disk: NodeDisk) -> None:
+    """A voter's log that is not there was acknowledged by it: the quorum must not take an empty one for it."""
+    lost = [log_dir.path for log_dir in disk.log_dirs if log_dir.state in {StorageState.ABSENT, StorageState.EMPTY}]
+    if lost and is_known_to_have_run(mark):
+        raise Unsafe(
+            f"controller-{controller.id} has run before, and its storage is not there: {', '.join(lost)}. It is not formatted "
+            "anew. Mount its volume, and start it."
+        )
 
 
 def _is_as_made(found: FileContent, left: RollMark) -> bool:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from domain.cluster import Role
 from domain.decisions import NodeStage
-from domain.observation import MigrationGauge, NodeDisk, NodeView, StorageState
+from domain.observation import MigrationGauge, NodeDisk, NodeView, RollMark, StorageState
 from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
 
 BROKER_STATE_RUNNING = 3
@@ -133,10 +133,23 @@ def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
     assert node.disk is not None  # noqa: S101
     if any(log_dir.is_fenced for log_dir in node.disk.log_dirs) and not is_startable(node.disk):
         return ControllerMode.FENCED
-    was_never_started = node.process.last_identity is None
-    if node.disk.file is None or (was_never_started and node.disk.file.mark is None):
+    if node.disk.file is None:
         return ControllerMode.ABSENT
-    return ControllerMode.INTERRUPTED if was_never_started or _is_interrupted(node) else ControllerMode.DOWN
+    mark = node.disk.file.mark
+    has_run = node.process.last_identity is not None or is_known_to_have_run(mark)
+    if not has_run and mark is None:
+        return ControllerMode.ABSENT
+    return ControllerMode.INTERRUPTED if not has_run or _is_interrupted(node) else ControllerMode.DOWN
+
+
+def is_known_to_have_run(mark: RollMark | None) -> bool:
+    """By its mark, whatever has become of its storage and of what tells of its process: a reboot empties `/run`, and the volume
+    may not be mounted. Only rolls, of controllers that run, change a file that is there.
+
+    Empty storage of such a controller is never formatted: with a majority of those an empty quorum would find `/migration`,
+    go on from it, and delete what ZooKeeper has (internals, finding 7).
+    """
+    return mark is not None and (mark.is_proven or mark.before_sha256 != mark.written_sha256)
 
 
 def _is_interrupted(node: NodeView) -> bool:

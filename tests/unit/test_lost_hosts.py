@@ -6,9 +6,10 @@ import pytest
 
 from activities.node_files import read_mark, read_original
 from domain.decisions import Done, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.errors import Unsafe
 from playground.fakes.machine import FakeMachine
 from playground.fakes.node import Mode, new_machine
-from tests.unit.fake_walk import LedgerInMemory, Walk, is_roll
+from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
 from tests.unit.fake_window import attempt, go_on, in_dual_write, is_out, next_step
 
 
@@ -93,6 +94,32 @@ async def test_a_lost_controller_that_comes_back_alone_is_no_majority_and_is_sen
     await to_the_end(walk)
     assert modes(walk) == {Mode.ZOOKEEPER}
     assert not walk.cluster.deleted_topics
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["empty directory", "no directory"])
+async def test_controllers_without_their_volumes_after_a_reboot_are_never_formatted(dual_write: Walk, is_there: bool) -> None:
+    """Neither the decision nor the step takes them for new ones, though no process of theirs is known either."""
+    walk = dual_write.copy(is_back=False, ledger=LedgerInMemory(dual_write.cluster))
+    for controller in walk.cluster.spec.controllers:
+        lose(walk, controller.id)
+        node = walk.cluster.nodes[controller.id]
+        node.last_identity = None
+        for path in controller.log_dirs:
+            node.machine.remove_tree(path)
+            if is_there:
+                node.machine.make_dir(path)
+        walk.cluster.faults.silent_nodes.discard(controller.id)
+    decision = await walk.decision()
+    assert isinstance(decision, Wait), decision
+    assert decision.reason is WaitReason.NODE_DOWN
+    spec = walk.cluster.spec.node(3001)
+    mark = await read_mark(walk.cluster.driver(spec), spec.properties_file)
+    assert mark is not None
+    again = Step(action=StepAction.PROVISION_CONTROLLER, node_id=3001, stage=NodeStage.MIGRATION)
+    scene = Scene(walk.cluster, walk.ledger, walk.request(again, mark.step_id))
+    with pytest.raises(Unsafe, match=r"has run before, and its storage is not there: .*Mount its volume"):
+        await scene.attempt(walk.cluster, KillAfter())
+    assert walk.cluster.nodes[3001].process is None
 
 
 async def test_a_lost_broker_is_started_by_hand_in_zookeeper_mode_on_an_empty_machine(walk: Walk) -> None:

@@ -1,6 +1,7 @@
 """What situations real servers' answers become: one test for each trap that reference/proven-facts.md names."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from domain.observation import (
     Observation,
     PartitionFault,
     Process,
+    StorageState,
 )
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
@@ -363,6 +365,21 @@ def test_a_broker_that_stopped_without_any_mark_is_down() -> None:
 def test_a_controller_with_our_file_that_never_ran_is_interrupted() -> None:
     seen = with_part(observation(Point.CONTROLLERS_UP), STANDBY, process=stopped(None), metrics=None)
     assert controller_mode(seen.node(STANDBY)) is ControllerMode.INTERRUPTED
+
+
+@pytest.mark.parametrize("told", [{"is_proven": True}, {"before_sha256": "another"}], ids=["proven", "in a roll"])
+@pytest.mark.parametrize("state", [StorageState.ABSENT, StorageState.EMPTY, StorageState.OURS])
+def test_a_controller_whose_mark_says_that_it_ran_is_down_where_nothing_else_does(state: StorageState, told: Any) -> None:
+    """After a reboot: `/run` is empty, and its volume may not be mounted. It is no new controller, so it is never formatted."""
+    seen = with_part(observation(Point.CONTROLLERS_UP), STANDBY, process=stopped(None), metrics=None)
+    disk = seen.node(STANDBY).disk
+    assert disk is not None
+    assert disk.file is not None
+    assert disk.file.mark is not None
+    mark = disk.file.mark.model_copy(update=told)
+    dirs = tuple(log_dir.model_copy(update={"state": state}) for log_dir in disk.log_dirs)
+    proven = disk.model_copy(update={"file": disk.file.model_copy(update={"mark": mark}), "log_dirs": dirs})
+    assert controller_mode(with_part(seen, STANDBY, disk=proven).node(STANDBY)) is ControllerMode.DOWN
 
 
 def test_a_controller_that_ran_and_stopped_is_down() -> None:

@@ -33,7 +33,7 @@ from domain.zk_to_kraft.logs.deaths import (
 )
 from domain.zk_to_kraft.logs.lines import THEN_START, before_this_process
 from domain.zk_to_kraft.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, is_startable
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, is_known_to_have_run, is_startable
 
 
 def endings_of_dead(looked: Looked) -> dict[int, Ending]:
@@ -116,7 +116,8 @@ UNFORMATTED = Ending(
 
 def _is_unformatted(looked: Looked, view: NodeView) -> bool:
     """Of a controller whose file is ours, and which never ran."""
-    is_ours = view.mark is not None and looked.spec.role(view.id) is Role.CONTROLLER
+    is_new = view.mark is not None and not is_known_to_have_run(view.mark)
+    is_ours = is_new and looked.spec.role(view.id) is Role.CONTROLLER
     never_ran = view.process is not None and view.process.last_identity is None
     return is_ours and never_ran and not is_startable(view.disk)
 
