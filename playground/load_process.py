@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from playground.acknowledgements import Recorder
 from playground.clients import client_configuration
@@ -40,7 +40,7 @@ def write(recorder: Recorder, sender: Producer, topics: Sequence[str], rate: flo
     for number, topic in zip(itertools.count(), itertools.cycle(topics), strict=False):
         if stopped():
             return
-        _send(recorder, sender, topic, f"{run}-{number}")
+        send(recorder, sender, topic, f"{run}-{number}")
         due = max(due + 1 / rate, time.monotonic() - 1)
         while (now := time.monotonic()) < due:
             sender.poll(due - now)
@@ -50,16 +50,26 @@ def write(recorder: Recorder, sender: Producer, topics: Sequence[str], rate: flo
             published = now
 
 
-def _send(recorder: Recorder, sender: Producer, topic: str, identifier: str) -> None:
-    confirm = partial(_confirm, recorder, identifier, time.monotonic())
+def send(recorder: Recorder, sender: Producer, topic: str, identifier: str) -> None:
+    """One message, as soon as the client takes it; only then it counts as sent. As long as a delivery may take it does not
+    where its queue is full, because brokers pause, or where a broker that has just started in ZooKeeper mode has told it of no
+    topic: Kafka serves before its controller has said what there is, and librdkafka leaves it to the application to try again.
+    """
+    begun = time.monotonic()
+    confirm = partial(_confirm, recorder, identifier, begun)
     while True:
         try:
             sender.produce(topic, key=identifier, value=f"{identifier} {PAYLOAD}", on_delivery=confirm)
-        except BufferError:  # the queue is full while the brokers pause: wait, but do not count the message as sent
+        except BufferError:
             sender.poll(0.1)
-            continue
-        recorder.sent += 1
-        return
+        except KafkaException as error:
+            is_late = time.monotonic() - begun > GIVE_UP_AFTER_MS / 1000
+            if error.args[0].code() != KafkaError._UNKNOWN_TOPIC or is_late:
+                raise
+            sender.poll(0.1)
+        else:
+            recorder.sent += 1
+            return
 
 
 def _confirm(recorder: Recorder, identifier: str, sent_at: float, error: KafkaError | None, _: Message) -> None:

@@ -1,13 +1,17 @@
-"""How the load is read back while leaders have only just been elected."""
+"""How the load is sent while brokers start, and read back while leaders have only just been elected."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from domain.errors import Transient
 from playground import load
+from playground.acknowledgements import Recorder
+from playground.load_process import send
 
 
 class NewLeader:
@@ -57,3 +61,32 @@ def test_an_end_that_is_never_told_is_no_complete_reading(monkeypatch: pytest.Mo
 def test_what_does_not_pass_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         read_with(monkeypatch, iter([KafkaError.TOPIC_AUTHORIZATION_FAILED]), 60.0)
+
+
+class Sender:
+    """A producer that refuses so many times."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.refusals = iter(refusals)
+        self.sent: list[str] = []
+
+    def produce(self, topic: str, **message: Any) -> None:
+        if (refusal := next(self.refusals, None)) is not None:
+            raise refusal
+        self.sent.append(message["key"])
+
+    def poll(self, timeout: float) -> None: ...
+
+
+def test_a_message_is_sent_once_the_client_takes_it(tmp_path: Path) -> None:
+    """A broker in ZooKeeper mode that has just started tells clients of no topic for a moment."""
+    sender: Any = Sender(KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC)), BufferError())
+    with Recorder(tmp_path) as recorder:
+        send(recorder, sender, "t", "first")
+        assert (sender.sent, recorder.sent) == (["first"], 1)
+
+
+def test_a_message_that_the_client_refuses_for_good_ends_the_load(tmp_path: Path) -> None:
+    sender: Any = Sender(KafkaException(KafkaError(KafkaError._FATAL)))
+    with Recorder(tmp_path) as recorder, pytest.raises(KafkaException):
+        send(recorder, sender, "t", "first")

@@ -23,6 +23,9 @@ CHANGES_FOR_PEOPLE = (
     "of brokers fall silent.",
     "kafka.server:type=SessionExpireListener,* and ZooKeeperClientMetrics are gone once a broker runs in KRaft mode; "
     "MetadataLoader, raft-metrics and broker-metadata-metrics are new.",
+    "A broker that starts in ZooKeeper mode serves for some tenths of a second before its controller has told it which topics "
+    'there are, as in every restart until now: clients built on librdkafka may report "Local: Unknown topic" then, and leave '
+    "it to the application to send again. In KRaft mode brokers know before they serve.",
     "Tools that ask for --zookeeper, or read znodes, stop working after finalize: those of Kafka before 3.0, old versions of "
     "Cruise Control, and Schema Registry with kafkastore.connection.url.",
     "Controllers apply the defaults for new topics, and create-topic and alter-config policies: their classes must be on the "
