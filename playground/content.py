@@ -43,15 +43,20 @@ class Content:
 
 
 def content_of(bootstrap_servers: Sequence[str]) -> Content:
+    """As the broker tells it that is asked: one that has just started in ZooKeeper mode knows of no topic for a moment."""
     admin = admin_client(bootstrap_servers)
     names = sorted(name for name in admin.list_topics(timeout=TIMEOUT_SECONDS).topics if not name.startswith("__"))
+    return Content(_topics(admin, names) if names else {}, _acls(admin), _scram(admin))
+
+
+def _topics(admin: AdminClient, names: list[str]) -> dict[str, TopicContent]:
     configs = _configs(admin, names)
     topics = {}
     for name, future in admin.describe_topics(TopicCollection(names)).items():
         told = future.result(TIMEOUT_SECONDS)
         replicas = tuple(tuple(node.id for node in partition.replicas) for partition in told.partitions)
         topics[name] = TopicContent(str(told.topic_id), replicas, configs[name])
-    return Content(topics, _acls(admin), _scram(admin))
+    return topics
 
 
 def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, frozenset[tuple[str, str]]]:
