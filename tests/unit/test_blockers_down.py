@@ -11,8 +11,10 @@ from domain.machines.node_output import NodeOutput
 from domain.machines.notes import ZOOKEEPER, MachineChanges
 from domain.machines.start_place import StartPlace, StartUnit
 from domain.observation import (
+    LogDir,
     Observation,
     Process,
+    StorageState,
 )
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
@@ -447,6 +449,35 @@ def test_nodes_that_have_ended_at_other_times_or_otherwise_are_an_entry_each() -
         assert keys(found(seen)) == each
     seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:43"), "exec: java: not found")
     assert keys(found(seen)) == each, "where a start has failed below that, what it printed is told"
+
+
+def bare(seen: Observation, node_id: int, *states: StorageState) -> Observation:
+    disk = seen.node(node_id).disk
+    assert disk is not None
+    dirs = tuple(LogDir(path=f"/data/{n}", state=state, cluster_id=None, node_id=None) for n, state in enumerate(states))
+    return with_part(seen, node_id, disk=disk.model_copy(update={"log_dirs": dirs}))
+
+
+@pytest.mark.parametrize("node_id", [2, STANDBY])
+@pytest.mark.parametrize(("state", "words"), [(StorageState.EMPTY, "is empty"), (StorageState.ABSENT, "is not there")])
+def test_a_dead_node_whose_volume_is_not_mounted_is_not_to_be_started(node_id: int, state: StorageState, words: str) -> None:
+    """As after a boot of its machine that a volume has missed."""
+    for lines in (("[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)",), signalled("03:00:43")):
+        (entry,) = found(bare(dead(DUAL, node_id, *lines), node_id, state))
+        assert f"Of its data /data/0 {words}" in entry.observed
+        assert entry.fix.startswith("Do not start it as it is")
+    both = dead(dead(DUAL, 1, *signalled("03:00:43")), node_id, *signalled("03:00:43"))
+    assert keys(found(bare(both, node_id, state))) == [
+        ("node-down", "broker-1"),
+        ("node-down", SPEC.node_name(node_id)),
+    ], "whose data is there may be started"
+
+
+def test_a_dead_controller_that_has_its_data_in_one_of_its_directories_is_to_be_started() -> None:
+    (entry,) = found(bare(dead(DUAL, STANDBY, *signalled("03:00:43")), STANDBY, StorageState.OURS, StorageState.EMPTY))
+    assert "Do not start it" not in entry.fix
+    (entry,) = found(bare(dead(DUAL, 2, *signalled("03:00:43")), 2, StorageState.OURS, StorageState.EMPTY))
+    assert entry.fix.startswith("Do not start it as it is"), "a broker's partitions lie in each"
 
 
 def test_partitions_without_a_leader_are_told_with_whose_directory_has_failed() -> None:

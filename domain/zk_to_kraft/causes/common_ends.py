@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from domain.decisions import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
+from domain.zk_to_kraft.causes.file import without_data
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY
 from domain.zk_to_kraft.logs.deaths import STOPPED, Ending
 
@@ -20,11 +21,14 @@ FIND_THE_HAND = (
 
 
 def ended_together(looked: Looked, endings: Mapping[int, Ending]) -> Iterator[tuple[tuple[int, ...], Cause]]:
-    """Their ids, and one entry. `endings`: of nodes that are down, and that no step of ours has stopped."""
+    """Their ids, and one entry. `endings`: of nodes that are down, and that no step of ours has stopped. One whose data is gone
+    is an entry of its own."""
     stops = {
         i: ending.at
         for i, ending in endings.items()
-        if ending.at is not None and ending.kind == STOPPED.kind and not ending.further
+        if ending.at is not None
+        and ending.kind == STOPPED.kind
+        and not (ending.further or without_data(looked, looked.observation.node(i)))
     }
     hosts = {looked.spec.node(i).host for i in stops}
     for host in sorted(hosts):

@@ -15,6 +15,7 @@ from domain.zk_to_kraft.causes.case import (
     some,
 )
 from domain.zk_to_kraft.causes.death_signs import signs_at_death
+from domain.zk_to_kraft.causes.file import NOT_WITHOUT_DATA, without_data
 from domain.zk_to_kraft.causes.lacks import before_more_heap
 from domain.zk_to_kraft.causes.unreached import OF_THE_ENSEMBLE, word_of_servers
 from domain.zk_to_kraft.causes.unready import (
@@ -64,18 +65,21 @@ def _begun(looked: Looked, view: NodeView) -> Cause:
 def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     if view.id in looked.hints.begun:
         return _begun(looked, view)
-    name = looked.name(view.id)
+    name, lacks = looked.name(view.id), ""
     if _is_unformatted(looked, view):
         ending = UNFORMATTED
     else:
+        lacks = without_data(looked, view)
         ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = word_of_servers(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
-    observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}"
+    gone = f". Of its data {lacks}" if lacks else ""
+    observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}{gone}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(looked, ending.kind)}{ending.fix}{ending.further}"
+    fix = f"{NOT_WITHOUT_DATA if lacks else ''}{fix}"
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
     last = view.process.last_identity if view.process is not None else None

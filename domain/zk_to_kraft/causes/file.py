@@ -10,6 +10,7 @@ from domain.zk_to_kraft.causes.case import (
     Cause,
     Looked,
     cause,
+    some,
 )
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.modes import ControllerMode
@@ -26,6 +27,13 @@ WRITE_AGAIN = (
 NO_VOLUME = (
     "The broker runs, and its data is not there: look whether the volume is mounted (`findmnt`), and mount it, then restart "
     "the broker. Put no meta.properties there meanwhile: it would start without its data."
+)
+GONE = {StorageState.EMPTY: "is empty", StorageState.ABSENT: "is not there"}
+NOT_WITHOUT_DATA = (
+    "Do not start it as it is: its data is not where it was. Look whether the volume is mounted (`findmnt`, /etc/fstab, "
+    "`systemctl --failed`), and mount it; format nothing, and put no meta.properties there: it would start without its data. "
+    "Only where that is gone for good does it begin anew: a broker once every partition of it is in sync elsewhere, a "
+    "controller once all others are caught up. Then: "
 )
 UNCOVER = (
     "Unmount that (`umount {path}`, where nothing has it open) while {name} runs, and take it out of /etc/fstab or of whatever "
@@ -56,7 +64,7 @@ def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
         return
     for found in (one for one in dirs if one.state is not StorageState.OURS):
         name, told = looked.name(view.id), f"cluster.id {found.cluster_id}, id {found.node_id}"
-        is_gone = found.state in {StorageState.EMPTY, StorageState.ABSENT}
+        is_gone = found.state in GONE
         if is_gone and (found.is_fenced or (looked.spec.role(view.id) is Role.CONTROLLER and len(dirs) > 1)):
             continue
         gone = NO_VOLUME if looked.spec.role(view.id) is Role.BROKER else _reformatted(looked, view)
@@ -75,6 +83,14 @@ def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
             if is_gone
             else f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
+
+
+def without_data(looked: Looked, view: NodeView) -> str:
+    """Of a node that is down: which directories of its data have nothing in them, in words. Of a controller one is enough."""
+    dirs = view.disk.log_dirs if view.disk is not None else ()
+    gone = [found for found in dirs if found.state in GONE and not found.is_fenced]
+    is_spared = looked.spec.role(view.id) is Role.CONTROLLER and len(gone) < len(dirs)
+    return "" if is_spared else some([f"{found.path} {GONE[found.state]}" for found in gone])
 
 
 def _reformatted(looked: Looked, view: NodeView) -> str:
