@@ -486,6 +486,32 @@ def test_a_file_of_a_partition_that_somebody_has_deleted_is_nothing_that_a_prope
     assert ("Put the file back" in ending.fix) is not is_data
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("Operation not permitted", "file-unusable"),
+        ("Is a directory", "file-unusable"),
+        ("Not a directory", "file-unusable"),
+        ("Too many levels of symbolic links", "file-unusable"),
+        ("Text file busy", "file-unusable"),
+        ("Permission denied", "no-permission"),
+        ("Input/output error", "disk-failed"),
+        ("No such file or directory", "missing-file"),
+    ],
+)
+def test_a_file_that_java_does_not_open_is_missing_only_where_the_system_says_so(reason: str, kind: str) -> None:
+    """`FileNotFoundException` it calls all of them."""
+    thrown = f"java.io.FileNotFoundException: {SEGMENT.replace('.log', '.index')} ({reason})"
+    failed = "[2026-11-20 03:00:13,900] ERROR Error while loading log dir /scratch/kafka-logs (kafka.log.LogManager)"
+    lines = (BEGUN, failed, thrown, *FRAMES)
+    assert named(*lines) == kind
+    ending = ending_of(lines, ("/scratch/kafka-logs",))
+    assert reason in ending.observed or kind == "missing-file"
+    assert ("tmpreaper" in ending.fix) is (kind == "missing-file")
+    assert "Put the file back" not in ending.fix
+    assert "start" in ending.fix
+
+
 def test_a_class_whose_start_failed_is_no_plug_in_that_is_missing() -> None:
     begun = "java.lang.NoClassDefFoundError: Could not initialize class "
     assert named(BEGUN, FATAL, f"{begun}org.xerial.snappy.Snappy", *FRAMES) == "native-library"

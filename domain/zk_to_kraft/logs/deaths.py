@@ -18,7 +18,7 @@ from itertools import takewhile
 
 from domain.zk_to_kraft.logs.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTIES, ZOOKEEPER
 from domain.zk_to_kraft.logs.lines import MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
-from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
+from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, MISSING_FILE, OF_PARTITION
 from domain.zk_to_kraft.logs.refusals import refusals_in
 from domain.zk_to_kraft.logs.registration_lines import PEER_CUT, PEER_UNREACHABLE
 from domain.zk_to_kraft.logs.said import THROWN, Said, foreign_place, said_in, shown, without_frames
@@ -302,7 +302,7 @@ def _is_of_a_shell(one: Said) -> bool:
 
 
 def _is_of_data(found: Found, log_dirs: Sequence[str]) -> bool:
-    path = DATA_FILE_GONE.pattern.search(found.quote)
+    path = DATA_FILE_GONE.pattern.search(found.quote) if found.told.name == MISSING_FILE else None
     below = [path[1].removeprefix(f"{root.rstrip('/')}/") for root in log_dirs if path is not None]
     return any(not rest.startswith("/") and OF_PARTITION.match(rest) for rest in below)
 

@@ -288,6 +288,7 @@ UNLOCK = (
     "Its directory is encrypted, and its key is not in the kernel: unlock it (`fscrypt unlock DIRECTORY`, or what brings the "
     "key at boot: units of systemd, a session of pam_fscrypt that has ended)"
 )
+MISSING_FILE = "missing-file"
 FILES = (
     Told(
         "no-permission",
@@ -303,20 +304,23 @@ FILES = (
         f"{UNLOCK}, then start the node. Nothing of it is missing, and nothing has to be put back.",
     ),
     Told(
-        "missing-file",
+        "file-unusable",
+        re.compile(
+            r"FileSystemException: \S{1,160}: [\w ]{1,60}|"
+            r"FileNotFoundException: \S{1,160} \((?!No such file or directory\))[A-Z][\w /-]{1,60}\)"
+        ),
+        ITS_FILES,
+        "Look at that file (`ls -ld`, `lsattr`, its mount): something stands there that Kafka has not put there, or has marked "
+        "it (chattr +i, +a), and nothing is missing. Mend it, then start the node.",
+    ),
+    Told(
+        MISSING_FILE,
         re.compile(
             r"(?:FileNotFoundException|NoSuchFileException): \S{1,160}|\S{1,160} \(No such file or directory\)|"
             r"\S{1,160}: No such file or directory"
         ),
         "every file that its properties and its start command name",
         "Put the file back, or correct the property or option that names it. Then start it.",
-    ),
-    Told(
-        "file-unusable",
-        re.compile(r"FileSystemException: \S{1,160}: [\w ]{1,60}"),
-        ITS_FILES,
-        "Look at that file (`ls -ld`, `lsattr`, its mount): something stands there that Kafka has not put there. Mend it, "
-        "then start the node.",
     ),
 )
 
