@@ -353,6 +353,32 @@ def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> N
         assert "dmesg" in ending_of(lines).fix
 
 
+UNWRITTEN = (
+    "log4j:ERROR setFile(null,true) call failed.",
+    "java.io.FileNotFoundException: /opt/kafka/logs/server.log (Permission denied)",
+    "\tat java.base/java.io.FileOutputStream.open0(Native Method)",
+    "log4j:ERROR Either File or DatePattern options are not set for appender [kafkaAppender].",
+)
+UNFLUSHED = (
+    "log4j:ERROR Failed to flush writer,",
+    "java.io.IOException: No space left on device",
+    "\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)",
+)
+
+
+@pytest.mark.parametrize("of_its_log", [UNWRITTEN, UNFLUSHED])
+def test_a_log_that_cannot_be_written_is_no_death(of_its_log: tuple[str, ...]) -> None:
+    """Kafka goes on without it."""
+    for lines in ((BEGUN, *of_its_log, ORDINARY), (*of_its_log, BEGUN, ORDINARY), (BEGUN, ORDINARY, *of_its_log)):
+        assert "it was killed" in told(*lines)
+    thrown = ("[2026-11-20 03:00:13,909] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)", STRANGE)
+    assert told(BEGUN, *of_its_log, *thrown).endswith(STRANGE)
+    assert "log4j" not in told(BEGUN, *of_its_log, *thrown)
+    assert named(BEGUN, *of_its_log, thrown[0], "java.io.IOException: Map failed") == "out-of-maps"
+    assert told(BEGUN, *of_its_log, SIGTERM, ENDED).startswith("It was stopped in order")
+    assert told(BEGUN, SIGTERM, ENDED, *of_its_log).startswith("It was stopped in order")
+
+
 def test_a_log_of_any_layout_is_judged_in_no_time() -> None:
     begun = time.process_time()
     ending_of(("some layout " + "a/b:c[d]=e," * 2000,) * 2000)

@@ -37,6 +37,8 @@ PAST_ITS_LOG = re.compile(
 )
 """What a JVM that runs prints itself, with no time: a thread that has died, a cache that is full."""
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
+OF_ITS_LOG = re.compile(r"log4j:(?:WARN|ERROR) ")
+"""What a logger prints itself that cannot write, or read its settings: nobody dies of that, whatever is thrown below it."""
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
 ERROR = re.compile(
@@ -101,6 +103,8 @@ def said_in(lines: Sequence[str]) -> Iterator[Said]:
     for line, at in zip(bare, times_of(bare), strict=True):
         if found := LEVEL.match(line):
             level = found[1]
+        elif OF_ITS_LOG.match(line):
+            level = "WARN"
         elif not OF_A_TRACE.match(line):
             level = ""
         if line.strip():
