@@ -9,7 +9,7 @@ one that does not, the output file, with what was rotated away from it, and the 
 object on standard output: `lines`, in the order of their times, the last that were asked for, and before these what has one of
 the words `lasting` in it and stands further up; `changed_at`, when the process printed last, null where these files are not
 known to be its own; `elsewhere`, where it prints to in place of the output file; `full`, the places on whose volumes is no
-room. Python 3.7 or later, one file.
+room; `read_only`, of one that does not run, those whose file systems can only be read. Python 3.7 or later.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, List, Tuple
+
+from activities.on_node.volumes import is_full, is_written_by_nobody
 
 Source = Tuple[Path, str]
 """Where a file is read, and its name."""
@@ -53,13 +55,12 @@ WHOSE = re.compile(STAMP.pattern + r" [A-Z]+ \[(?:[^\]]*?\b(?:id|[a-z]+Id|broker
 """A node speaks as [Controller id=1, targetBrokerId=2], [RequestSendThread controllerId=1], [ReplicaFetcher replicaId=1, …]."""
 BOOT_CLOCK, TICKS_PER_SECOND = 7, 100.0
 """CLOCK_BOOTTIME, in which start times are counted; USER_HZ."""
-LITTLE_ROOM = 64 * 1024
 LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
     pid, path = asked["pid"], Path(asked["output_file"])
-    opened = opened_by(pid, path) if pid else None
+    opened = logs_opened_by(pid, path) if pid else None
     if opened is None:
         logs = [] if pid else [log for log in asked["logs"] if log != str(path) and inode_of(Path(log)) is not None]
         sources: list[Source] = [(Path(one), one) for one in (str(path), *logs[:MOST_FURTHER])]
@@ -79,10 +80,11 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         "changed_at": changed_at,
         "elsewhere": elsewhere,
         "full": [place for place in asked["places"] if is_full(Path(place))],
+        "read_only": [place for place in asked["places"] if not pid and is_written_by_nobody(Path(place))],
     }
 
 
-def opened_by(pid: int, path: Path) -> dict[Inode, Source] | None:
+def logs_opened_by(pid: int, path: Path) -> dict[Inode, Source] | None:
     """What it has open to write text into; `None` where we may not know. Its standard output first."""
     try:
         numbers = sorted(int(opened.name) for opened in Path(f"/proc/{pid}/fd").iterdir())
@@ -303,18 +305,6 @@ def in_english(lines: list[str], words: dict[str, str]) -> list[str]:
         return lines
     known = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
     return [known.sub(lambda found: words[found.group(0)], line) for line in lines]
-
-
-def is_full(place: Path) -> bool:
-    """Whether its volume takes nothing more. Those that are only read say so always."""
-    try:
-        there = next(one for one in (place, *place.parents) if one.exists())
-        sizes, is_root = os.statvfs(there), there.stat().st_uid == os.geteuid() == 0
-    except OSError:
-        return False
-    free = (sizes.f_bfree if is_root else sizes.f_bavail) * sizes.f_frsize
-    has_inodes = not sizes.f_files or sizes.f_favail > 0
-    return bool(sizes.f_blocks) and not sizes.f_flag & os.ST_RDONLY and (free < LITTLE_ROOM or not has_inodes)
 
 
 if __name__ == "__main__":

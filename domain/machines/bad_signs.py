@@ -6,7 +6,7 @@ from domain.blocker import Blocker
 from domain.machines.load_signs import MOST_OPEN, of_groups, of_limits, of_load
 from domain.machines.network_signs import MANY_UNREAD, of_drops, of_far, of_unaccepted, of_unheard, of_unsent
 from domain.machines.standstill_signs import of_standstill
-from domain.machines.vital_signs import Sign, VitalSigns
+from domain.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.machines.waits import wait_in_words
 
 MOST_SKEW = 5.0
@@ -27,10 +27,7 @@ def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None, *, is
 def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     """The gravest first. `names`: of nodes, by addresses at which they listen."""
     if signs.read_only:
-        yield Sign(
-            f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
-            "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
-        )
+        yield read_only(signs.read_only)
     yield from of_groups(signs)
     yield from of_standstill(signs)
     gets_on = _gets_on(signs)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.machines.vital_signs import Sign
+from domain.machines.vital_signs import Sign, read_only
 
 LOUD = re.compile(r"\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (?:TRACE|DEBUG)\b(?:.*\((?P<logger>[\w$.]{3,100})\)\s*$)?")
 """A line of Kafka's layout; at its end who says it."""
@@ -18,13 +18,14 @@ MANY_LOUD, LOUD_A_SECOND = 500, 500.0
 class NodeOutput:
     """`lines`: the last that it printed. `changed_at`: when that was, by its machine's clock; `None` where they are not known
     to be of the process that runs. `elsewhere`: where it prints to, if not into the output file of its driver. `full`: paths
-    of the node on whose volumes is no room.
+    of the node on whose volumes is no room; `read_only`: of one that does not run, those whose file systems can only be read.
     """
 
     lines: tuple[str, ...]
     changed_at: datetime | None = None
     elsewhere: str = ""
     full: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
 
 
 def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
@@ -34,6 +35,8 @@ def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
             "Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of Kafka's data take "
             "nothing away by hand.",
         )
+    if output.read_only:
+        yield read_only(output.read_only)
     if output.elsewhere:
         yield Sign(
             f"its process prints to {output.elsewhere}, and not to {output_file}: what stands there is of an earlier one, and "

@@ -3,7 +3,7 @@
 Looked at only where something is wrong, for people: no decision needs it. What keeps a process from its work: `bad_signs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.machines.waits import Wait
@@ -128,3 +128,10 @@ class Sign:
     is_cure: bool = False
     is_common: bool = False
     about: tuple[str, ...] = ()
+
+
+def read_only(places: Sequence[str]) -> Sign:
+    return Sign(
+        f"{', '.join(places)} can only be read: its file system is mounted so, or the kernel has made it so",
+        "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
+    )

@@ -311,6 +311,18 @@ def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_
     assert entry.fix.startswith("Make room")
 
 
+@pytest.mark.parametrize("line", ["[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)", ""])
+def test_a_node_whose_last_words_nobody_could_write_down_is_not_told_to_be_killed(line: str) -> None:
+    """As where the kernel has made the file system read-only, with its log on it."""
+    for places, is_told in ((("/log/1", "/data/1"), True), (("/data/1",), False)):
+        hints = Hints(logs={1: (line,)}, outputs={"broker-1": NodeOutput((line,), read_only=places)})
+        (entry,) = found(dead(BEFORE, 1), hints=hints)
+        assert ("What it said last is missing" in entry.observed) is is_told
+        assert f"{', '.join(places)} can only be read" in entry.observed
+        assert entry.fix.startswith("Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.")
+        assert "start it" in entry.fix
+
+
 @pytest.mark.parametrize(("full", "is_below"), [((), True), (("/data/1",), False)])
 def test_where_a_file_system_that_refused_has_room_what_lies_below_it_has_none(full: tuple[str, ...], is_below: bool) -> None:
     """As on a thin pool, or in a datastore: `df` shows room, and a larger volume makes it worse."""

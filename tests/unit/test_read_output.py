@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import command_of, read_output
+from activities.on_node import command_of, kernel, read_output
 from tests.unit.conftest import await_environment
 
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
@@ -219,6 +219,23 @@ def test_a_volume_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert read_output.is_full(place)
         sizes(**changed, f_flag=os.ST_RDONLY)
         assert not read_output.is_full(place)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [("rw,relatime rw", False), ("ro,relatime rw", False), ("rw ro", True), ("rw rw,emergency_ro", True)],
+)
+def test_a_file_system_that_nobody_writes_is_named_where_no_process_runs(
+    monkeypatch: pytest.MonkeyPatch, output: Path, options: str, is_told: bool
+) -> None:
+    """A mount that can only be read where this program runs says nothing of the node's."""
+    own, of_all = options.split()
+    line = f"36 35 8:17 / {output.parent} {own} shared:1 - ext4 /dev/sdb1 {of_all}\n"
+    monkeypatch.setattr(kernel, "text", lambda _: f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n{line}")
+    asked = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": [], "places": [str(output)]}
+    assert read_output.answer(asked)["read_only"] == ([str(output)] if is_told else [])
+    with process(stdout=output) as pid:
+        assert read_output.answer({**asked, "pid": pid})["read_only"] == [], "it is looked at for itself"
 
 
 TRACED = "[2026-11-20 03:00:02,500] TRACE [KRaftMigrationDriver id=3001] Did not make any ZK writes (x)"

@@ -149,7 +149,8 @@ class PidFileProcess:
             told = json.loads(done.output)
             printed = told["changed_at"]
             changed_at = datetime.fromtimestamp(printed, tz=UTC) if printed is not None else None
-            return NodeOutput(tuple(told["lines"]), changed_at, told["elsewhere"], tuple(told["full"]))
+            places = tuple(told["full"]), tuple(told["read_only"])
+            return NodeOutput(tuple(told["lines"]), changed_at, told["elsewhere"], *places)
         except (Permanent, ValueError, KeyError):
             return NodeOutput(await self._tail(lines))
 

@@ -27,6 +27,7 @@ from domain.zk_to_kraft.logs.deaths import (
     KILLED,
     SILENT,
     STOPPED,
+    UNWRITTEN,
     Ending,
     death_in,
     ending_of,
@@ -154,4 +155,6 @@ def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending
     has_room = output is not None and bool(output.lines) and not output.full
     if has_room and ending.kind == DISK_FULL.name and NO_SPACE in ending.observed:
         return replace(ending, observed=f"{ending.observed}; {ROOM_NOW}", fix=NO_ROOM_BELOW)
-    return CUT_OFF if is_full and ending.kind in {KILLED.kind, CURT.kind, SILENT.kind} else ending
+    if ending.kind not in {KILLED.kind, CURT.kind, SILENT.kind}:
+        return ending
+    return CUT_OFF if is_full else UNWRITTEN if output is not None and path in output.read_only else ending

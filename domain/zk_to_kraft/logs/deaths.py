@@ -109,6 +109,11 @@ CUT_OFF = Ending(
     "room for what it prints",
     "Make room there first. Then start it: where it ends again, it is told why.",
 )
+UNWRITTEN = Ending(
+    "What it said last is missing: the file system where it prints takes nothing more",
+    "a file system for what it prints that can be written",
+    "Then start it: where it ends again, it is told why.",
+)
 BY_HAND = (
     "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "
     "what it says: sudo, a wrapper that is not installed or lies on a mount without exec, a variable, a secret, a lock, a "
