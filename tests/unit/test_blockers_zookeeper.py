@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.machines.notes import MachineChanges
 from domain.observation import (
     Observation,
     Unanswered,
@@ -31,6 +32,7 @@ from tests.unit.blocked import (
 from tests.unit.conftest import (
     CLUSTER_ID,
     LOG_END,
+    NOW,
     Point,
     observation,
     signs_of,
@@ -220,6 +222,26 @@ def test_two_members_with_one_myid_are_told_and_nobody_is_told_to_end_the_one_th
     (entry,) = found(DUAL, hints=hints)
     assert f"Its dataDir/myid says 1, and so does that of {SERVERS[0]}" in entry.observed
     assert ("end it" in entry.fix, "myid of all members" in entry.fix) == (False, True)
+
+
+NOT_SERVING = {**dict.fromkeys(SERVERS, Serving.YES), SERVERS[2]: Serving.REFUSED}
+
+
+def test_a_member_that_the_kernel_has_killed_is_told_so_where_its_log_says_nothing_of_an_end() -> None:
+    killed = MachineChanges(since=NOW, killed="1 process of control group /system.slice/zookeeper.service")
+    changes = {f"zookeeper {SERVERS[2]}": killed}
+    start = "2026-11-20 02:59:00,000 [myid:3] - INFO  [main:QuorumPeerConfig@177] - Reading configuration from: /etc/zk/zoo.cfg"
+    for log in ((), (start,)):
+        (entry,) = found(DUAL, hints=Hints(servers=NOT_SERVING, server_logs={SERVERS[2]: log}, changes=changes))
+        assert "The kernel has killed 1 process of control group /system.slice/zookeeper.service for want" in entry.observed
+        assert entry.fix.startswith("`journalctl -k` there says which process")
+        assert "no way back" in entry.fix
+    log = (start, "2026-11-20 02:59:10,000 [myid:3] - ERROR [main:QuorumPeerMain@101] - x", "java.io.IOException: Map failed")
+    (entry,) = found(DUAL, hints=Hints(servers=NOT_SERVING, server_logs={SERVERS[2]: log}, changes=changes))
+    assert "The kernel has killed" not in entry.observed, "it has said itself why it ends"
+    states = {**NOT_SERVING, SERVERS[2]: Serving.NO}
+    (entry,) = found(DUAL, hints=Hints(servers=states, changes=changes))
+    assert "The kernel has killed" not in entry.observed, "it runs"
 
 
 def test_a_member_that_listens_at_another_port_is_not_to_be_started_again() -> None:

@@ -72,9 +72,8 @@ KILLED_FOR_MEMORY = (
 
 def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges | None, *, is_ours: bool) -> Iterator[Sign]:
     """`kind`: of the ending. `is_ours`: a step of ours has started it, so that it was in the place."""
-    if kind == "killed" and changes is not None and changes.killed:
-        told = f"The kernel has killed {changes.killed} for want of memory since {changes.since:%d %b %H:%M:%S} UTC"
-        yield Sign(told, KILLED_FOR_MEMORY, is_cure=True)
+    if kind == "killed" and (killed := killed_for_memory(changes)) is not None:
+        yield killed
     if place is None:
         return
     if (found := shut_out(place.unopened, "")) is not None:
@@ -95,6 +94,14 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
     for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):
         if kind in kinds:
             yield from _of_budgets(place, budgets, is_ours=is_ours, is_telling=kind != "not-begun")
+
+
+def killed_for_memory(changes: MachineChanges | None) -> Sign | None:
+    """Of a process that has ended without a word."""
+    if changes is None or not changes.killed:
+        return None
+    told = f"The kernel has killed {changes.killed} for want of memory since {changes.since:%d %b %H:%M:%S} UTC"
+    return Sign(told, KILLED_FOR_MEMORY, is_cure=True)
 
 
 def _of_sandbox(kind: str, place: StartPlace) -> Iterator[Sign]:

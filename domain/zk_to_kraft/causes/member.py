@@ -7,6 +7,7 @@ from functools import partial
 from domain.decisions import WaitReason
 from domain.machines.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
+from domain.zk_to_kraft.causes.death_signs import killed_for_memory
 from domain.zk_to_kraft.causes.failed_writes import lost_by
 from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import are_alike, counts_of
@@ -178,9 +179,11 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     is_elsewhere = _is_elsewhere(looked, address)
     words, known_cure = _of_log(looked, address, is_running=is_elsewhere or serving is not Serving.REFUSED)
     lies, cure = _of_files(looked, address, is_lost=is_lost)
+    killed = _killed(looked, address) if not known_cure else None
     busiest = ", ".join(looked.hints.busiest) if serving in {Serving.BUSY, Serving.STUCK} else ""
     asking = f"Of all clients ask most: {busiest}" if busiest else ""
-    told = [f"it {serving}", f"Its log says: {words}" if words else "", asking, lies, risk]
+    told = [f"it {serving}", f"Its log says: {words}" if words else "", killed.observed if killed else "", asking, lies, risk]
+    usual = killed.fix if killed else "" if is_elsewhere else CURES[serving]
     return cause(
         looked,
         "GF11",
@@ -188,9 +191,14 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         *([WaitReason.PART_UNKNOWN] if is_lost else []),
         observed=". ".join(filter(None, told)) + ".",
         expected="every member of the ensemble serves, until finalize",
-        fix=f"{cure or known_cure or ('' if is_elsewhere else CURES[serving])} Without ZooKeeper's quorum there is no way "
-        "back.".lstrip(),
+        fix=f"{cure or known_cure or usual} Without ZooKeeper's quorum there is no way back.".lstrip(),
     )
+
+
+def _killed(looked: Looked, address: str) -> Sign | None:
+    """By the kernel, where it does not run: its log says nothing of that."""
+    is_down = looked.hints.servers[address] is Serving.REFUSED and not _is_elsewhere(looked, address)
+    return killed_for_memory(looked.hints.changes.get(f"zookeeper {address}")) if is_down else None
 
 
 def _is_elsewhere(looked: Looked, address: str) -> bool:
