@@ -1,16 +1,24 @@
-"""What people are told of the data directories of ZooKeeper's servers: whether there is any data in them, and their myid."""
+"""What people are told of the data directories of ZooKeeper's servers: whether there is any data in them, their myid, and
+whether more can be written there."""
 
 import asyncio
+import json
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 
+from activities.notes.machines import data_of
 from activities.observing.in_time import in_time
 from activities.observing.member_copy import FOLDER, SNAPSHOT
-from activities.ports.nodes import ZooKeeperMembers
+from activities.observing.node_survey import CannotLook, run_program
+from activities.on_node import command_of
+from activities.ports.nodes import MemberMachine, ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
+from domain.errors import KeeperlessError
 from domain.zk_to_kraft.causes.hints import MemberFiles, Serving
 
 MOST_OF_MYID = 64
+VOLUMES_TIME = timedelta(seconds=2)
 NOTHING_KNOWN = MemberFiles()
 
 
@@ -22,22 +30,37 @@ async def member_files(
     known = {address: member for address in servers if (member := spec.member(address)) is not None}
     looks = (
         in_time(
-            f"data directory of zookeeper {address}", partial(_look, members, member), [] if are_well else silent, NOTHING_KNOWN
+            f"data directory of zookeeper {address}",
+            partial(_look, members, member, is_well=servers[address] is Serving.YES),
+            [] if are_well else silent,
+            NOTHING_KNOWN,
         )
         for address, member in known.items()
     )
     return dict(zip(known, await asyncio.gather(*looks), strict=True))
 
 
-async def _look(members: ZooKeeperMembers, member: ZooKeeperMemberSpec) -> MemberFiles:
+async def _look(members: ZooKeeperMembers, member: ZooKeeperMemberSpec, *, is_well: bool) -> MemberFiles:
     machine = members.machine(member)
     number, around, names = await asyncio.gather(
         machine.read_part(f"{member.data_dir}/myid", 0, MOST_OF_MYID),
         machine.list_dir(member.data_dir),
         machine.list_dir(f"{member.data_dir}/{FOLDER}"),
     )
+    full, read_only = await _unwritable(machine, data_of(member)) if around is not None and not is_well else ((), ())
     return MemberFiles(
         myid=number.decode(errors="replace").strip() if number is not None else None,
         is_there=around is not None,
         has_snapshot=any(SNAPSHOT.fullmatch(name) for name in names or ()),
+        full=full,
+        read_only=read_only,
     )
+
+
+async def _unwritable(machine: MemberMachine, places: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of these those on whose volumes is no room, and those whose file systems can only be read, as far as that is told."""
+    try:
+        told = json.loads(await run_program(machine, command_of("look_at_volumes", {"places": places}), VOLUMES_TIME))
+    except (CannotLook, KeeperlessError):
+        return (), ()
+    return tuple(told["full"]), tuple(told["read_only"])

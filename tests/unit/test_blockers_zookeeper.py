@@ -244,6 +244,25 @@ def test_a_member_that_the_kernel_has_killed_is_told_so_where_its_log_says_nothi
     assert "The kernel has killed" not in entry.observed, "it runs"
 
 
+@pytest.mark.parametrize(
+    ("files", "words", "fix"),
+    [
+        (MemberFiles("3", full=("/zk/data",)), "No room is left for /zk/data", "Make room on that volume"),
+        (MemberFiles("3", read_only=("/zk/data",)), "/zk/data can only be read", "Look at what the kernel says of that disk"),
+    ],
+)
+@pytest.mark.parametrize("serving", [Serving.REFUSED, Serving.NO])
+def test_a_member_that_cannot_write_is_not_only_to_be_started(
+    serving: Serving, files: MemberFiles, words: str, fix: str
+) -> None:
+    """Whatever its log says, or where that is not read."""
+    states, own = {**NOT_SERVING, SERVERS[2]: serving}, {SERVERS[2]: files}
+    (entry,) = found(DUAL, hints=Hints(servers=states, server_files=own))
+    assert words in entry.observed
+    assert fix in entry.fix
+    assert "Then start it, where it does not run. Without" in entry.fix
+
+
 def test_a_member_that_listens_at_another_port_is_not_to_be_started_again() -> None:
     name = f"zookeeper {SERVERS[0]}"
     states = {**dict.fromkeys(SERVERS, Serving.YES), SERVERS[0]: Serving.REFUSED}

@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from activities import on_node
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
+from activities.blockers.member_files import member_files
 from activities.observing.member_copy import copy_member, needed_logs, newest_snapshots
-from domain.cluster import ZooKeeperMemberSpec
+from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
 from domain.errors import Permanent, Transient
+from domain.zk_to_kraft.causes.hints import MemberFiles, Serving
 
 MIB = 1024 * 1024
 
@@ -78,3 +82,19 @@ async def test_files_that_are_purged_meanwhile_are_listed_anew(member: ZooKeeper
     assert await copy_member(Purging(4), member, tmp_path / "copy") > 0
     with pytest.raises(Transient, match="were purged while they were copied"):
         await copy_member(Purging(5), member, tmp_path / "copy")
+
+
+async def test_of_a_member_that_does_not_serve_it_is_said_whether_more_can_be_written(
+    member: ZooKeeperMemberSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ZooKeeperSpec(connect="here:2181", members=(member,))
+    (Path(member.data_dir) / "myid").write_text("3\n")
+    silent: list[str] = []
+    (files,) = (await member_files(SpecDrivers(), spec, {"here:2181": Serving.REFUSED}, silent)).values()
+    assert (files, silent) == (MemberFiles("3"), [])
+    told = 'print(\'{"full": ["/zk"], "read_only": []}\')'
+    monkeypatch.setattr(on_node, "program", lambda _: told)
+    (files,) = (await member_files(SpecDrivers(), spec, {"here:2181": Serving.REFUSED}, silent)).values()
+    assert files == MemberFiles("3", full=("/zk",))
+    (files,) = (await member_files(SpecDrivers(), spec, {"here:2181": Serving.YES}, silent)).values()
+    assert files == MemberFiles("3")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import command_of, kernel, read_output
+from activities.on_node import command_of, kernel, look_at_volumes, read_output
 from tests.unit.conftest import await_environment
 
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
@@ -234,6 +234,8 @@ def test_a_file_system_that_nobody_writes_is_named_where_no_process_runs(
     monkeypatch.setattr(kernel, "text", lambda _: f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n{line}")
     asked = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": [], "places": [str(output)]}
     assert read_output.answer(asked)["read_only"] == ([str(output)] if is_told else [])
+    told = look_at_volumes.answer({"places": [str(output)]})
+    assert told == {"full": [], "read_only": asked["places"] if is_told else []}
     with process(stdout=output) as pid:
         assert read_output.answer({**asked, "pid": pid})["read_only"] == [], "it is looked at for itself"
 

@@ -47,11 +47,14 @@ def settled(answers: Mapping[str, Serving]) -> dict[str, Serving]:
 @dataclass(frozen=True)
 class MemberFiles:
     """What lies in a ZooKeeper server's dataDir. `myid`: what that file says, where it is there. `is_there`: whether the
-    directory is; its path may be one inside a container."""
+    directory is; its path may be one inside a container. Of one that does not serve, which of its directories lie on volumes
+    without room (`full`), or whose file systems can only be read (`read_only`)."""
 
     myid: str | None = None
     is_there: bool = True
     has_snapshot: bool = True
+    full: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from domain.decisions import WaitReason
-from domain.machines.vital_signs import Sign, VitalSigns
+from domain.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.death_signs import killed_for_memory
 from domain.zk_to_kraft.causes.failed_writes import lost_by
@@ -20,6 +20,11 @@ BARE = (
     "Do not start it as it is: members without data that are a majority make an empty ensemble, and the cluster's metadata is "
     "gone. Look whether its dataDir is mounted, and is the one of before. Where its data is gone, start the members that have "
     "theirs first; once those have a quorum, start it: it fetches all from their leader."
+)
+MAKE_ROOM = (
+    "A member writes each transaction down before it agrees to it, and ends where it cannot. Make room on that volume, in "
+    "bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of its own files take away only old ones, by zkCleanup.sh "
+    "-n 3 (autopurge.purgeInterval does so for good). Then start it, where it does not run."
 )
 CURES = {
     Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
@@ -229,4 +234,9 @@ def _of_files(looked: Looked, address: str, *, is_lost: bool) -> tuple[str, str]
         return f"Its dataDir/myid says {own.myid}, and so does that of {' and '.join(alike)}", TWICE.fix
     if looked.hints.servers[address] is Serving.REFUSED and is_lost and not own.has_snapshot:
         return "In its dataDir/version-2 is no snapshot", BARE
+    if own.full:
+        return f"No room is left for {' and '.join(own.full)}", MAKE_ROOM
+    if own.read_only:
+        sign = read_only(own.read_only)
+        return sign.observed, f"{sign.fix} Then start it, where it does not run."
     return "", ""

@@ -1,0 +1,27 @@
+"""Runs on a machine: says which places lie on volumes that take nothing more. Writes nothing.
+
+    python3 -c PROGRAM '{"places": ["/var/lib/zookeeper"]}'
+
+The answer is one JSON object on standard output: `full`, those on whose volumes is no room; `read_only`, those whose file
+systems can only be read. Python 3.7 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from activities.on_node.volumes import is_full, is_written_by_nobody
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "full": [place for place in asked["places"] if is_full(Path(place))],
+        "read_only": [place for place in asked["places"] if is_written_by_nobody(Path(place))],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)
