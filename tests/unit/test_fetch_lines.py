@@ -16,6 +16,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     SEGMENT_TOO_SMALL,
     TOPIC_ID_DIFFERS,
 )
+from domain.zk_to_kraft.logs.running_lines import LASTING_WORDS
 
 FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 BY_FETCHER = "(kafka.server.ReplicaFetcherThread)"
@@ -167,6 +168,39 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
 def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told | None) -> None:
     found = said_by_leader(at(line), ["orders-3"])
     assert (found.told if found is not None else None) is told
+
+
+@pytest.mark.parametrize(
+    ("thrown", "words", "fix"),
+    [
+        ("java.io.IOException: No space left on device", "No space left on device", "Make room"),
+        ("java.io.IOException: Structure needs cleaning", "Structure needs cleaning", "e2fsck -f"),
+        ("java.io.IOException: Read-only file system", "Read-only file system", "mend or replace the disk"),
+        ("java.nio.file.NoSuchFileException: /data/2b/orders-3/0.log", "/data/2b/orders-3/0.log", "tmpreaper"),
+        ("java.io.IOException: the moon is full", "java.io.IOException: the moon is full", "Mend that directory"),
+        (None, "in dir /data/2b", "Mend that directory"),
+    ],
+)
+def test_a_directory_that_has_failed_is_told_with_what_was_thrown_before(thrown: str | None, words: str, fix: str) -> None:
+    """Far above the line that says that it is not served any more."""
+    channel = "(org.apache.kafka.storage.internals.log.LogDirFailureChannel)"
+    other = f"ERROR Error while flushing log for a-0 in dir /data/2b-other with offset 7 {channel}"
+    failed = f"ERROR Error while appending records to orders-3 in dir /data/2b {channel}"
+    stops = "WARN [ReplicaManager broker=2] Stopping serving replicas in dir /data/2b (kafka.server.ReplicaManager)"
+    lines = (
+        *at(other),
+        "java.io.IOException: Bad address",
+        *at(failed),
+        *([thrown, "\tat java.base/sun.nio.ch.FileDispatcherImpl.force0(Native Method)"] if thrown else []),
+        *at(stops),
+    )
+    for found in (said_by_follower(lines, ["orders-3"], [1]), said_by_leader(lines, ["orders-3"])):
+        assert found is not None
+        assert found.quote.startswith("Stopping serving replicas in dir /data/2b")
+        assert words in found.quote
+        assert fix in found.told.fix
+        assert found.told.fix.endswith("until the broker restarts: then restart it.")
+    assert any(word in failed for word in LASTING_WORDS)
 
 
 def test_a_partition_is_fetched_again_where_the_line_that_says_so_was_cut() -> None:

@@ -25,6 +25,7 @@ from domain.zk_to_kraft.causes.proxy_headers import of_proxy_header
 from domain.zk_to_kraft.causes.slow_links import of_slow_link
 from domain.zk_to_kraft.causes.sparing import before_a_failover, restart_of
 from domain.zk_to_kraft.listener_security import inter_broker_listener
+from domain.zk_to_kraft.logs.failed_dirs import with_cause
 from domain.zk_to_kraft.logs.fetch_lines import (
     said_by_controller,
     said_by_follower,
@@ -61,7 +62,7 @@ NOT_TOLD = (
     "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
 )
 MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: "
-NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL})
+NEEDS_START = frozenset(told.name for told in (LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL))
 """What a follower does not get over by itself."""
 
 UNTOLD = (
@@ -122,8 +123,8 @@ def leaderless_causes(looked: Looked) -> Iterator[Cause]:
 
 def _why_leaderless(looked: Looked, brokers: Sequence[int]) -> tuple[str, str, str]:
     for broker_id in brokers:
-        for said in found_in(looked.hints.logs.get(broker_id, ()), (LOG_DIR_FAILED,)):
-            name = looked.broker_name(broker_id)
+        lines, name = looked.hints.logs.get(broker_id, ()), looked.broker_name(broker_id)
+        for said in (with_cause(failed, lines) for failed in found_in(lines, (LOG_DIR_FAILED,))):
             return name, f". The log of {name} says: {said.quote}", _fix(looked, broker_id, said)
     return "", complaints(looked, *brokers), ELECT
 
@@ -253,7 +254,7 @@ def _is_hybrid_among(looked: Looked, broker_ids: Collection[int]) -> bool:
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:
     if said.told is CHANNEL_DIED:
         return f"{said.told.fix} {_restart_all_the_same(looked, broker_id)}"
-    again = f" In the end {restart_of(looked, broker_id)}." if said.told in NEEDS_START else ""
+    again = f" In the end {restart_of(looked, broker_id)}." if said.told.name in NEEDS_START else ""
     return said.told.fix + again
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from domain.zk_to_kraft.logs.failed_dirs import with_cause
 from domain.zk_to_kraft.logs.lines import Found, Told, all_found, current, found_in, lately, of_this_process, that_count
 from domain.zk_to_kraft.logs.migration_lines import BROKER_UNREACHED
 from domain.zk_to_kraft.logs.refusals import exactly
@@ -59,7 +60,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     """The gravest thing that the log of a broker says of these partitions, which lag there, and of the way to their leaders."""
     lasting = found_in(lines, (LOG_DIR_FAILED, FETCHER_DIED))
     if lasting:
-        return _with_reason(lasting[0])
+        return with_cause(_with_reason(lasting[0]), lines)
     if refused := _refused(lines, partitions):
         return refused
     stopped = [found for name, found in _stopped(lines).items() if name in partitions]
@@ -82,7 +83,7 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED, ISR_INELIGIBLE))), None) or _last_of(
         lately(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line
     )
-    return None if found is None else _with_reason(found)
+    return None if found is None else with_cause(_with_reason(found), lines)
 
 
 def said_by_controller(lines: Sequence[str], broker_id: int) -> Found | None:

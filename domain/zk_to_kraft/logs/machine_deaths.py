@@ -208,7 +208,7 @@ DISKS = (
         "disk-failed",
         re.compile(r"Read-only file system|Input/output error|Stale file handle|Transport endpoint is not connected"),
         "a disk that can be written and read",
-        "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
+        "Look at the kernel's log and the mount: mend or replace the disk. Then start it.",
     ),
     Told(
         "log-dirs-failed",

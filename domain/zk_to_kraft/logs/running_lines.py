@@ -116,6 +116,7 @@ LASTING_WORDS = (
     "Encountered ZooKeeper error",
     "Encountered metadata ",
     "Encountered quorum controller fault",
+    "LogDirFailureChannel)",
     "Stopping serving ",
     "does not match the topic ID",
     "bad ZK version",
@@ -125,4 +126,5 @@ LASTING_WORDS = (
     "Added fetcher to broker ",
     "OutOfMemoryError",
 )
-"""In every line that begins a process, lasts (`is_lasting`) or ends what has lasted: so it is found far above a log's end."""
+"""In every line that begins a process, lasts (`is_lasting`), says why or ends what has lasted: so it is found far above a log's
+end."""
