@@ -8,7 +8,7 @@ import re
 import time
 
 from activities.on_node.commands import run
-from activities.on_node.kernel import Pairs, names, text
+from activities.on_node.kernel import Found, Pairs, names, text
 
 UNSTEADY = re.compile(
     r"fs/(binfmt_misc|nfs)|kernel/(random|ns_last_pid|cad_pid|perf_event_max_sample_rate|sched_domain|keys|tainted)"
@@ -71,6 +71,12 @@ def settings() -> Pairs:
             value = text(f"/sys/block/{disk}/{path}") if DISKS.match(disk) else None
             if value is not None:
                 yield f"{what} of {disk}", value.strip()
+
+
+def booted() -> Found:
+    """When, in seconds since 1970, by its clock as it is now."""
+    found = re.search(r"^btime (\d+)$", text("/proc/stat") or "", re.MULTILINE)
+    return {"at": found.group(1)} if found else None
 
 
 def kernel_log() -> list[tuple[float, str]] | None:

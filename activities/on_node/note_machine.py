@@ -22,7 +22,7 @@ import time
 from typing import Any, Callable
 
 from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, named, rights
-from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
+from activities.on_node.facts_of_kernel import booted, kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, neighbours, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, logs, traits
 from activities.on_node.facts_of_zookeeper import server_settings
@@ -78,6 +78,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "machine": lambda: dict(settings()),
         "service": services,
         "program": programs,
+        "boot": booted,
         "kill": lambda: dict(kills(process)),
         "setting": lambda: server_settings(process if pid else "", request),
     }

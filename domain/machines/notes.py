@@ -5,7 +5,7 @@ A change is told where something does not work, and of the machine on which it d
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain.observed import ObservedPart
@@ -43,7 +43,7 @@ class MachineChanges(ObservedPart):
     """What is different since then, the likeliest to matter first, and how many `more` are; and what its kernel has said.
 
     `killed`: how many processes that kernel has killed for want of memory since, and where, in words; told of who was killed.
-    `is_unheard`: what it says may not be read there.
+    `booted_at`: when that machine was booted, where that was since. `is_unheard`: what its kernel says may not be read there.
     """
 
     since: datetime
@@ -52,6 +52,7 @@ class MachineChanges(ObservedPart):
     more: int = 0
     said: tuple[str, ...] = ()
     killed: str = ""
+    booted_at: datetime | None = None
     is_unheard: bool = False
 
     def __bool__(self) -> bool:
@@ -171,8 +172,9 @@ KINDS = {
 }
 """In the order of how likely each is to matter."""
 
-KILLS, BOOT = "kill", "boot id"
-"""Facts: how many processes were killed for want of memory, by control group, and by "" on the machine; which boot it is."""
+KILLS, BOOT, BOOTED = "kill", "boot id", "boot"
+"""Facts: how many processes were killed for want of memory, by control group, and by "" on the machine; which boot it is, and
+when that was."""
 
 NEW_PROGRAM = re.compile(f"{re.escape(KINDS['program'].format(''))}(?!of its process)")
 """How the line of one begins; that of which program a process runs does, too."""
@@ -260,6 +262,7 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         more=more + len(told[MOST_TOLD:]),
         said=_gravest([line for seconds, line in kernel or () if seconds <= recent]),
         killed=_killed(before.facts, facts),
+        booted_at=_booted_since(before.facts, facts),
         is_unheard=kernel is None,
     )
 
@@ -283,6 +286,12 @@ def _killed(before: Facts, now: Facts) -> str:
     place = max(places, key=len)
     processes = f"{grown[place]} process{'es' if grown[place] > 1 else ''}"
     return f"{processes} of control group {place}" if place else f"{processes} of its machine"
+
+
+def _booted_since(before: Facts, now: Facts) -> datetime | None:
+    was, boot, at = before.get("machine", {}).get(BOOT), now.get("machine", {}).get(BOOT), now.get(BOOTED, {}).get("at")
+    is_another = was is not None and boot is not None and was != boot
+    return datetime.fromtimestamp(int(at), UTC) if is_another and at is not None else None
 
 
 def is_same_place(before: Facts, facts: Facts) -> bool:

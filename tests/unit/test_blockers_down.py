@@ -454,6 +454,37 @@ def test_nodes_of_one_machine_that_one_hand_has_ended_are_one_entry() -> None:
     assert entry.fix.startswith("Find what has ended all of them")
 
 
+def test_nodes_that_have_ended_with_their_machine_are_one_entry_that_says_so() -> None:
+    cut = ("[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)",)
+    at = NOW - timedelta(minutes=3)
+    booted = MachineChanges(since=NOW - timedelta(hours=1), booted_at=at, changes=("kernel: 5.14.0-362 → 5.14.0-427",))
+    changes = {SPEC.node_name(i): booted for i in (1, 2, 3001)}
+    seen = dead(dead(dead(DUAL, 1, *cut), 2, *signalled("03:00:44")), 3001)
+    (entry,) = found(seen, hints=Hints(changes=changes))
+    assert keys([entry]) == [("node-down", "broker-1, broker-2, controller-3001")]
+    assert f"the machine was booted at {at:%d %b %H:%M:%S} UTC" in entry.observed
+    assert "broker-1, controller-3001 had no time to end in order: the machine has crashed" in entry.observed
+    assert "kernel: 5.14.0-362 → 5.14.0-427" in entry.observed
+    assert entry.fix.startswith("See first that all its volumes are mounted")
+    (entry,) = found(dead(dead(DUAL, 1, *signalled("03:00:43")), 2, *signalled("03:00:44")), hints=Hints(changes=changes))
+    assert "Before that all of them were told to end" in entry.observed
+    (entry,) = found(dead(DUAL, 1, *cut), hints=Hints(changes=changes))
+    assert (entry.object, "the machine was booted at" in entry.observed) == ("broker-1", True)
+
+
+def test_a_node_that_has_ended_otherwise_than_with_its_machine_says_how() -> None:
+    """By what it has printed, or since its machine was booted, or because its data is not there."""
+    cut = ("[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)",)
+    changes = {"broker-1": MachineChanges(since=NOW - timedelta(hours=1), booted_at=NOW - timedelta(minutes=3))}
+    full = dead(DUAL, 1, "java.io.IOException: No space left on device")
+    process = dead(DUAL, 1, *cut).node(1).process
+    assert process is not None
+    started = process.model_copy(update={"started_at": NOW - timedelta(minutes=2)})
+    for seen in (full, with_part(dead(DUAL, 1, *cut), 1, process=started), bare(dead(DUAL, 1, *cut), 1, StorageState.EMPTY)):
+        (entry,) = found(seen, hints=Hints(changes=changes))
+        assert "was booted" not in entry.observed
+
+
 def test_nodes_that_have_ended_at_other_times_or_otherwise_are_an_entry_each() -> None:
     each = [("node-down", "broker-1"), ("node-down", "broker-2")]
     for last in (signalled("03:09:43"), ("java.io.IOException: No space left on device",)):

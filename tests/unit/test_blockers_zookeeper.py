@@ -1,5 +1,7 @@
 """What is told of ZooKeeper's servers, and of whom they turn away."""
 
+from datetime import timedelta
+
 import pytest
 
 from domain.machines.notes import MachineChanges
@@ -242,6 +244,14 @@ def test_a_member_that_the_kernel_has_killed_is_told_so_where_its_log_says_nothi
     states = {**NOT_SERVING, SERVERS[2]: Serving.NO}
     (entry,) = found(DUAL, hints=Hints(servers=states, changes=changes))
     assert "The kernel has killed" not in entry.observed, "it runs"
+
+
+def test_a_member_whose_machine_was_booted_is_told_so_before_it_is_started() -> None:
+    booted = MachineChanges(since=NOW - timedelta(hours=1), booted_at=NOW)
+    (entry,) = found(DUAL, hints=Hints(servers=NOT_SERVING, changes={f"zookeeper {SERVERS[2]}": booted}))
+    assert f"Its machine was booted at {NOW:%d %b %H:%M:%S} UTC" in entry.observed
+    assert entry.fix.startswith("See first that all its volumes are mounted")
+    assert "Then start it." in entry.fix
 
 
 @pytest.mark.parametrize(

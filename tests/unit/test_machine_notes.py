@@ -239,6 +239,17 @@ def test_what_the_kernel_has_killed_for_memory(
     assert (found.killed, found.is_unheard) == (killed, True)
 
 
+@pytest.mark.parametrize(
+    ("boot", "at", "is_told"), [("b2", "1760000000", True), ("b1", "1760000000", False), ("b2", None, False)]
+)
+def test_a_machine_that_was_booted_since_tells_when(boot: str, at: str | None, is_told: bool) -> None:
+    note = MachineNote(about="broker-1", at=NOON, identity=None, facts={"machine": BOOTED, "boot": {"at": "1750000000"}})
+    facts = {"machine": {"boot id": boot}, **({"boot": {"at": at}} if at is not None else {})}
+    found = changes_between(note, facts, [], NOON + timedelta(minutes=1))
+    assert found.booted_at == (datetime.fromtimestamp(1760000000, UTC) if is_told else None)
+    assert not any("1760000000" in line for line in found.changes)
+
+
 def kernel_lines(kernel: list[tuple[float, str]]) -> tuple[str, ...]:
     return tuple(line for _, line in kernel)
 

@@ -553,6 +553,11 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
     }
 
 
+def test_when_the_machine_was_booted_is_noted() -> None:
+    up = float(Path("/proc/uptime").read_text().split()[0])
+    assert abs(int(noted()["boot"]["at"]) - (time.time() - up)) < 60
+
+
 def test_how_many_were_killed_for_memory_is_counted_by_group_and_for_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody may read that, of both versions."""
     files = {

@@ -1,13 +1,14 @@
-"""Nodes of one machine that were told to end in the same moment: one hand has done that, and it is told once. Pure."""
+"""Nodes of one machine that have ended together: told to in the same moment, by one hand, or with their machine. That is told
+once. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from domain.decisions import WaitReason
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, some
 from domain.zk_to_kraft.causes.file import without_data
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY
-from domain.zk_to_kraft.logs.deaths import STOPPED, Ending
+from domain.zk_to_kraft.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
 
 MOMENT = timedelta(seconds=2)
 """Between two of them. The stamps of their logs are of one clock, and have whole seconds."""
@@ -18,6 +19,37 @@ FIND_THE_HAND = (
     "users end with it (KillUserProcesses=, `loginctl enable-linger`). `journalctl` and `last` have that second. Then start "
     "them, one after the other."
 )
+
+LOOK_AT_VOLUMES = (
+    "See first that all its volumes are mounted (`findmnt --verify`, `systemctl --failed`), and that its clock is right "
+    "(`chronyc tracking`). "
+)
+FIND_THE_BOOT = (
+    "Then start them, one after the other: who was not told to end recovers its logs first. Find what has booted it, or it "
+    "does so again: `last -x`, the end of `journalctl -b -1`, /var/crash (a panic), a watchdog, the hypervisor or the BMC "
+    "(`ipmitool sel list`), updates that boot by themselves."
+)
+WAS_LOST = "the machine has crashed, was reset, or has lost its power"
+ENDED_IN_ORDER = "Before that all of them were told to end, and did so in order"
+WITH_ITS_MACHINE = frozenset({KILLED.kind, CURT.kind, SILENT.kind, STOPPED.kind})
+"""Kinds of endings that a boot may be behind."""
+
+
+def ended_with_their_machine(looked: Looked, endings: Mapping[int, Ending]) -> Iterator[tuple[tuple[int, ...], Cause]]:
+    """Ids of nodes whose machine was booted since they were noted, and that nobody has started after that; one entry for each
+    machine. One whose data is gone, or that says itself what it died of, is an entry of its own."""
+    booted = {i: at for i, ending in endings.items() if (at := _booted_at(looked, i, ending)) is not None}
+    for host in sorted({looked.spec.node(i).host for i in booted}):
+        ids = tuple(sorted(i for i in booted if looked.spec.node(i).host == host))
+        yield ids, _told_of_boot(looked, ids, booted[ids[0]], endings)
+
+
+def _booted_at(looked: Looked, node_id: int, ending: Ending) -> datetime | None:
+    """Of a process that was started since the boot it is known when (`Process.started_at`)."""
+    view, changes = looked.observation.node(node_id), looked.hints.changes.get(looked.name(node_id))
+    is_of_it = ending.kind in WITH_ITS_MACHINE and not ending.further and node_id not in looked.hints.begun
+    is_new = view.process is not None and view.process.started_at is not None
+    return changes.booted_at if changes is not None and is_of_it and not is_new and not without_data(looked, view) else None
 
 
 def ended_together(looked: Looked, endings: Mapping[int, Ending]) -> Iterator[tuple[tuple[int, ...], Cause]]:
@@ -59,4 +91,21 @@ def _told(looked: Looked, ids: Sequence[int], at: datetime) -> Cause:
         "ended in order",
         expected="they run, and whoever ends one does not end all",
         fix=FIND_THE_HAND,
+    )
+
+
+def _told_of_boot(looked: Looked, ids: Sequence[int], at: datetime, endings: Mapping[int, Ending]) -> Cause:
+    name, whose = ", ".join(looked.name(i) for i in ids), "their processes do" if len(ids) > 1 else "its process does"
+    cut = [looked.name(i) for i in ids if endings[i].kind != STOPPED.kind]
+    how = f"{some(cut)} had no time to end in order: {WAS_LOST}" if cut else ENDED_IN_ORDER
+    observed = f"{whose} not run: the machine was booted at {at:%d %b %H:%M:%S} UTC. {how}"
+    changes = looked.hints.changes[looked.name(ids[0])].in_words if len(ids) > 1 else ""
+    return cause(
+        looked,
+        WaitReason.NODE_DOWN,
+        name,
+        *(reason for i in ids for reason in EXPLAINED_BY[looked.spec.role(i)]),
+        observed=". ".join(filter(None, [observed, changes])),
+        expected="they run, also after their machine was booted",
+        fix=f"{LOOK_AT_VOLUMES}{FIND_THE_BOOT}",
     )

@@ -7,6 +7,7 @@ from functools import partial
 from domain.decisions import WaitReason
 from domain.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
+from domain.zk_to_kraft.causes.common_ends import LOOK_AT_VOLUMES
 from domain.zk_to_kraft.causes.death_signs import killed_for_memory
 from domain.zk_to_kraft.causes.failed_writes import lost_by
 from domain.zk_to_kraft.causes.hints import Serving
@@ -184,11 +185,11 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     is_elsewhere = _is_elsewhere(looked, address)
     words, known_cure = _of_log(looked, address, is_running=is_elsewhere or serving is not Serving.REFUSED)
     lies, cure = _of_files(looked, address, is_lost=is_lost)
-    killed = _killed(looked, address) if not known_cure else None
+    ended = _ended(looked, address) if not known_cure else None
     busiest = ", ".join(looked.hints.busiest) if serving in {Serving.BUSY, Serving.STUCK} else ""
     asking = f"Of all clients ask most: {busiest}" if busiest else ""
-    told = [f"it {serving}", f"Its log says: {words}" if words else "", killed.observed if killed else "", asking, lies, risk]
-    usual = killed.fix if killed else "" if is_elsewhere else CURES[serving]
+    told = [f"it {serving}", f"Its log says: {words}" if words else "", ended.observed if ended else "", asking, lies, risk]
+    usual = ended.fix if ended else "" if is_elsewhere else CURES[serving]
     return cause(
         looked,
         "GF11",
@@ -200,10 +201,14 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     )
 
 
-def _killed(looked: Looked, address: str) -> Sign | None:
-    """By the kernel, where it does not run: its log says nothing of that."""
-    is_down = looked.hints.servers[address] is Serving.REFUSED and not _is_elsewhere(looked, address)
-    return killed_for_memory(looked.hints.changes.get(f"zookeeper {address}")) if is_down else None
+def _ended(looked: Looked, address: str) -> Sign | None:
+    """Where it does not run: that its machine was booted, or that the kernel has killed it. Its log says nothing of either."""
+    changes = looked.hints.changes.get(f"zookeeper {address}")
+    if looked.hints.servers[address] is not Serving.REFUSED or _is_elsewhere(looked, address):
+        return None
+    if changes is not None and changes.booted_at is not None:
+        return Sign(f"Its machine was booted at {changes.booted_at:%d %b %H:%M:%S} UTC", f"{LOOK_AT_VOLUMES}Then start it.")
+    return killed_for_memory(changes)
 
 
 def _is_elsewhere(looked: Looked, address: str) -> bool:

@@ -14,7 +14,7 @@ from domain.zk_to_kraft.causes.case import (
     complaints,
     some,
 )
-from domain.zk_to_kraft.causes.common_ends import ended_together
+from domain.zk_to_kraft.causes.common_ends import ended_together, ended_with_their_machine
 from domain.zk_to_kraft.causes.down import down, ending_of_dead, endings_of_dead
 from domain.zk_to_kraft.causes.file import file_cause, storage_causes
 from domain.zk_to_kraft.causes.registration import left_behind, not_in_zookeeper, not_registered, session_causes
@@ -43,7 +43,9 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
     Its file is the step's own affair.
     """
     endings = endings_of_dead(looked)
-    together = dict(ended_together(looked, endings))
+    with_machine = dict(ended_with_their_machine(looked, endings))
+    others = {i: ending for i, ending in endings.items() if not any(i in ids for ids in with_machine)}
+    together = with_machine | dict(ended_together(looked, others))
     yield from together.values()
     for node in looked.situation.nodes:
         view = looked.observation.node(node.id)
