@@ -38,6 +38,8 @@ DYING = {
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
     "file-system-damaged": "java.nio.file.FileSystemException: /data/1/orders-0: Structure needs cleaning",
+    "file-too-large": "java.io.IOException: File too large",
+    "no-locks": "java.io.IOException: No locks available",
     "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
     "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
     "java-failed": "Error occurred during initialization of VM",
@@ -536,6 +538,44 @@ def test_a_file_that_java_does_not_open_is_missing_only_where_the_system_says_so
     assert ("tmpreaper" in ending.fix) is (kind == "missing-file")
     assert "Put the file back" not in ending.fix
     assert "start" in ending.fix
+
+
+@pytest.mark.parametrize(
+    ("thrown", "kind"),
+    [
+        ("java.io.IOException: Bad message", "file-system-damaged"),
+        ("java.io.IOException: Remote I/O error", "disk-failed"),
+        ("java.io.IOException: Link has been severed", "disk-failed"),
+        ("java.io.IOException: No data available", "disk-failed"),
+        ("java.io.IOException: No such device or address", "disk-failed"),
+        ("java.io.IOException: No such device", "disk-failed"),
+        ("java.nio.file.FileSystemException: /data/kafka/orders-3/00.log: Host is down", "disk-failed"),
+        ("java.io.FileNotFoundException: /data/kafka/.lock (Connection timed out)", "disk-failed"),
+        ("java.io.FileNotFoundException: /data/kafka/.lock (Remote I/O error)", "disk-failed"),
+        ("java.io.FileNotFoundException: /data/kafka/.lock (Cannot allocate memory)", "host-out-of-memory"),
+        ("java.io.IOException: File too large", "file-too-large"),
+        ("java.io.IOException: No locks available", "no-locks"),
+        ("java.io.IOException: Connection timed out", "log-dirs-failed"),
+    ],
+)
+def test_what_a_disk_answers_is_told_by_its_words(thrown: str, kind: str) -> None:
+    """Where they are of a connection as well, only with a file's name."""
+    channel = "(org.apache.kafka.storage.internals.log.LogDirFailureChannel)"
+    failed = f"[2026-11-20 03:00:13,000] ERROR Error while flushing log for orders-3 in dir /data/kafka with offset 7 {channel}"
+    ended = "[2026-11-20 03:00:13,200] ERROR Shutdown broker because all log dirs in /data/kafka have failed (kafka.log.X)"
+    assert named(BEGUN, failed, thrown, "\tat java.base/sun.nio.ch.FileDispatcherImpl.force0(Native Method)", ended) == kind
+    assert thrown.rpartition(": ")[2].rpartition("(")[2].rstrip(")") in told(BEGUN, failed, thrown, *FRAMES, ended)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("fork: retry: Resource temporarily unavailable", "out-of-threads"),
+        ("fork: Cannot allocate memory", "host-out-of-memory"),
+    ],
+)
+def test_a_start_command_that_can_start_no_program_says_of_what_there_is_no_more(said: str, kind: str) -> None:
+    assert ending_of_started([f"/opt/kafka/bin/kafka-run-class.sh: {said}"]).kind == kind
 
 
 def test_a_class_whose_start_failed_is_no_plug_in_that_is_missing() -> None:

@@ -28,7 +28,10 @@ JAVA = (
     ),
     Told(
         "out-of-threads",
-        re.compile(r"[Uu]nable to create (?:new )?native thread|pthread_create failed \(EAGAIN\)"),
+        re.compile(
+            r"[Uu]nable to create (?:new )?native thread|pthread_create failed \(EAGAIN\)|"
+            r"fork: (?:retry: )?Resource temporarily unavailable"
+        ),
         "room for the threads that Kafka needs",
         "Raise the limit of processes (ulimit -u, TasksMax of the systemd unit, pids.max of the container), then start it.",
     ),
@@ -43,7 +46,8 @@ JAVA = (
     Told(
         "host-out-of-memory",
         re.compile(
-            r"There is insufficient memory for the Java Runtime Environment to continue|os::commit_memory\([^)]{1,60}\) failed"
+            r"There is insufficient memory for the Java Runtime Environment to continue|os::commit_memory\([^)]{1,60}\) failed|"
+            r"Cannot allocate memory"
         ),
         "a host with the memory that the node's heap asks for",
         "Free memory on its host, give it more (the container's limit, too), or lower -Xmx. Then start it.",
@@ -193,20 +197,27 @@ NO_ROOM_BELOW = (
     "behind a loop device (`losetup -l`), the datastore of a virtual machine; the kernel says which device (`dmesg`: critical "
     "space allocation error). Make room there, or grow that: a larger file system on it makes it worse. Then start it."
 )
+OF_A_PATH = r"FileSystemException: \S{1,160}: |FileNotFoundException: \S{1,160} \("
+THROWN_OF_FILES = f"(?:IOException: |{OF_A_PATH})"
+"""What Java calls an error of a file; of a connection it has other exceptions, or other words."""
 DISKS = (
     DISK_FULL,
     Told(
         "file-system-damaged",
-        re.compile(r"Structure needs cleaning"),
+        re.compile(rf"Structure needs cleaning|{THROWN_OF_FILES}Bad message\b\)?"),
         "a file system that is whole",
-        "The file system there is damaged, and says so (EUCLEAN): the kernel's log (`dmesg`) names the device. Stop what uses "
-        "it, unmount it, and have it checked (`e2fsck -f DEVICE`, `xfs_repair DEVICE`); see that the disk below is well "
-        "(`smartctl -a`), mount it again, and start the node. Format nothing, and delete nothing: what is whole there need not "
-        "come from other replicas, and what it lacks the broker fetches by itself.",
+        "The file system there is damaged, and says so (EUCLEAN; EBADMSG: a checksum is wrong): the kernel's log (`dmesg`) "
+        "names the device. Stop what uses it, unmount it, and have it checked (`e2fsck -f DEVICE`, `xfs_repair DEVICE`); see "
+        "that the disk below is well (`smartctl -a`), mount it again, and start the node. Format nothing, and delete nothing: "
+        "what is whole there need not come from other replicas, and what it lacks the broker fetches by itself.",
     ),
     Told(
         "disk-failed",
-        re.compile(r"Read-only file system|Input/output error|Stale file handle|Transport endpoint is not connected"),
+        re.compile(
+            r"Read-only file system|Input/output error|Stale file handle|Transport endpoint is not connected|"
+            rf"{THROWN_OF_FILES}(?:Remote I/O error|Link has been severed|No data available)\b\)?|"
+            rf"{THROWN_OF_FILES}No such device(?: or address)?\b\)?|(?:{OF_A_PATH})(?:Connection timed out|Host is down)\b\)?"
+        ),
         "a disk that can be written and read",
         "Look at the kernel's log and the mount: mend or replace the disk. Then start it.",
     ),
@@ -220,6 +231,21 @@ DISKS = (
         "Look at the room on that volume, at its mount, at the kernel's log, and further up in the node's own: an IOException "
         "says what failed. Mend it, then start the node.",
         is_vague=True,
+    ),
+    Told(
+        "file-too-large",
+        re.compile(rf"{THROWN_OF_FILES}File too large\b\)?"),
+        "no limit on how large a file may be",
+        "It may not write files as large as a segment: look at `ulimit -f` (LimitFSIZE= of its unit, fsize in limits.conf; "
+        "unlimited as it comes), else at what that file system can hold. Then start it.",
+    ),
+    Told(
+        "no-locks",
+        re.compile(rf"{THROWN_OF_FILES}No locks available\b\)?"),
+        "a file system whose files can be locked",
+        "The log directory lies on a file system of the network that gives no locks: look at rpc.statd and lockd on its host "
+        "and on the server (NFS 3; `rpcinfo -p SERVER`: nlockmgr), a firewall between both, and its mount options (nolock, "
+        "NFS 4). Kafka's data is better on a disk of its own. Then start it.",
     ),
     MACHINE_OUT_OF_FILES,
     TOO_MANY_OPEN_FILES,
