@@ -92,6 +92,10 @@ COMPLAINTS = {
         "[2026-11-23 08:26:36,822] WARN We got a connection request from a server with our own ID. This should be either a "
         "configuration error, or a bug. (org.apache.zookeeper.server.quorum.QuorumCnxManager)",
     ),
+    "zookeeper-slow-disk": (
+        "[2026-11-23 08:26:20,001] WARN fsync-ing the write ahead log in SyncThread:3 took 12034ms which will adversely effect "
+        "operation latency.File size is 67108880 bytes. See the ZooKeeper troubleshooting guide (…persistence.FileTxnLog)",
+    ),
     "zookeeper-epoch-behind": (FOLLOWING, "java.io.IOException: Leaders epoch, 4 is less than accepted epoch, 6"),
 }
 
@@ -101,8 +105,27 @@ def test_why_a_member_that_runs_cannot_join_is_told_although_it_only_warns(kind:
     head, *below = COMPLAINTS[kind.name]
     found = complaint_of_server((START, head, *below, FRAME, LOOKING, *REFUSED_CLIENT))
     assert found.fix == kind.fix
-    assert (below[-1].partition(": ")[2] if below else "our own ID") in found.words
+    words = {"zookeeper-id-twice": "our own ID", "zookeeper-slow-disk": "in SyncThread:3 took 12034ms"}
+    assert (below[-1].partition(": ")[2] if below else words[kind.name]) in found.words
     assert death_of_server((START, head, *below)) is None, "it runs"
+
+
+@pytest.mark.parametrize(
+    ("at", "took", "thrown", "is_slow"),
+    [
+        ("08:26:20", 12034, "java.net.SocketTimeoutException: Read timed out", True),
+        ("08:26:20", 12034, "java.io.EOFException", True),
+        ("08:26:20", 1200, "java.net.SocketTimeoutException: Read timed out", False),
+        ("07:26:20", 12034, "java.net.SocketTimeoutException: Read timed out", False),
+    ],
+)
+def test_a_member_that_its_disk_keeps_from_the_others_needs_no_longer_limits(
+    at: str, took: int, thrown: str, is_slow: bool
+) -> None:
+    slow = COMPLAINTS["zookeeper-slow-disk"][0].replace("08:26:20", at).replace("12034ms", f"{took}ms")
+    found = complaint_of_server((START, slow, FOLLOWING, thrown, FRAME, LOOKING))
+    assert ("iostat -x 1" in found.fix, f"took {took}ms" in found.words) == (is_slow, is_slow)
+    assert ("raise initLimit" in found.fix) is not is_slow
 
 
 def test_a_leader_that_gives_up_says_why_as_if_all_were_well() -> None:

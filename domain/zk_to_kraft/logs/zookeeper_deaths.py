@@ -6,6 +6,7 @@ Read where the cluster's specification says where the log is (`zookeeper.members
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from domain.zk_to_kraft.logs.lines import Found, Told, current, first_of
 from domain.zk_to_kraft.logs.machine_deaths import MACHINE_DEATHS
@@ -143,7 +144,20 @@ TWICE = Told(
 )
 SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, PORT_TAKEN, OPEN_FILES, DIRECTORY)
 """What ZooKeeper says as it gives up, besides what any process says of its machine."""
-LIVING_KINDS = (SYNC_TIMED_OUT, LARGER_THAN_TAKEN, TWICE, BEHIND)
+SLOW_DISK = Told(
+    "zookeeper-slow-disk",
+    re.compile(r"fsync-ing the write ahead log in \S{1,60} took (?:[4-9]\d{3}|\d{5,9}) ?ms"),
+    "a disk that has a transaction written down in milliseconds",
+    "Its disk takes seconds for one transaction, and meanwhile it answers neither its leader nor its followers: look at the "
+    "disk of its dataLogDir, or dataDir where it has none (iostat -x 1, dmesg; who else reads and writes there: a backup, "
+    "Kafka's own data, a neighbour on that storage; credits of a volume of a cloud). It comes back by itself. Give dataLogDir "
+    "a disk of its own; longer limits (initLimit, syncLimit) only hide it.",
+    is_root=True,
+)
+"""ZooKeeper warns from a second on (fsync.warningthresholdms): that alone ends nothing."""
+SLOW_WITHIN = timedelta(seconds=60)
+"""Of what follows from it."""
+LIVING_KINDS = (SLOW_DISK, SYNC_TIMED_OUT, LARGER_THAN_TAKEN, TWICE, BEHIND)
 """What a member that runs tells with a warning, or less, and that keeps it out of the quorum for good."""
 
 
@@ -192,13 +206,23 @@ def complaint_of_server(lines: Sequence[str]) -> Complaint:
     """Of one that runs and does not serve: the last that is known, else the last, of what it said since it served."""
     own = _own(lines)
     complaints = [block for block in blocks(_since_served(own)) if _is_complaint(block) and _says_something(block)]
-    known = [found for block in complaints if (found := _kept_by(block)) is not None]
+    all_known = [(block[0].at, found) for block in complaints if (found := _kept_by(block)) is not None]
+    known = [found for _, found in all_known]
+    if (root := _root_of(all_known)) is not None:
+        return Complaint(" | ".join(dict.fromkeys([root.quote, known[-1].quote])), fix_of_the_living(root))
     if known:
         tick = next((int(match[1]) for one in reversed(own) if (match := TICK.search(one.text))), LEAST_TICK)
         if known[-1].told is SYNC_TIMED_OUT and tick < LEAST_TICK:
             return Complaint(f"{known[-1].quote} | its tickTime is {tick} ms", TICKS_TOO_SHORT.fix)
         return Complaint(known[-1].quote, fix_of_the_living(known[-1]))
     return Complaint(in_short(complaints[-1])) if complaints else Complaint()
+
+
+def _root_of(known: Sequence[tuple[datetime | None, Found]]) -> Found | None:
+    """What the last of them follows from, or is itself."""
+    newest = known[-1][0] if known else None
+    lately = [found for at, found in known if at is None or newest is None or newest - at <= SLOW_WITHIN]
+    return next((found for found in reversed(lately) if found.told.is_root), None)
 
 
 def _since_served(said: Sequence[Said]) -> Sequence[Said]:
