@@ -111,6 +111,11 @@ class Looks:
         was, now = self.first[name], self.last[name]
         return max(now - was, 0) / self.seconds if was is not None and now is not None else None
 
+    def share(self, name: str, of: str) -> float | None:
+        """Of what is counted in the same."""
+        part, whole = self.rate(name), self.rate(of)
+        return part / whole if part is not None and whole else None
+
     def spent(self, which: int) -> float | None:
         """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
         was, now = self.first["cpu"], self.last["cpu"]
@@ -141,6 +146,7 @@ def of_threads(process: str, looks: Looks) -> dict[str, Any]:
         "stopped": looks.rate("stopped"),
         "collected_for": last["collected_for"] if last["collections"] > first["collections"] else "",
         "major_faults": looks.rate("faults"),
+        "stolen": looks.share("stolen", "ticks"),
     }
 
 
@@ -177,6 +183,8 @@ def of_limits(process: str, looks: Looks) -> dict[str, Any]:
         "throttled": looks.rate("throttled"),
         "frozen": next((one["frozen"] for one in looks.all if one["frozen"]), None),
         "memory_available": memory_available(),
+        "swapped": swapped(process),
+        "swapped_in": looks.rate("swapped_in"),
         "memory_held": memory_held(process),
         "memory_pressure": pressure(process, "memory"),
         "disk_limits": disk_limits(process),
@@ -192,6 +200,7 @@ def glance(process: str) -> dict[str, Any]:
     shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
     lines, inodes = tcp_lines(process), inodes_of(process)
     stopped_for, collections, collected_for = stopped_seconds(process)
+    swaps, (stolen, ticks) = re.search(r"^pswpin (\d+)$", text("/proc/vmstat") or "", re.MULTILINE), stolen_ticks()
     return {
         "at": time.monotonic(),
         "stopped": stopped_for,
@@ -209,6 +218,9 @@ def glance(process: str) -> dict[str, Any]:
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
+        "stolen": stolen,
+        "ticks": ticks,
+        "swapped_in": int(swaps.group(1)) if swaps else None,
         "unheard": undelivered(lines, inodes),
         "held_up": held_up(lines, inodes),
         "queues": queues(lines, inodes),
@@ -238,6 +250,18 @@ def memory_available() -> float | None:
     """The share of the machine's memory that programs could still have."""
     told = dict(re.findall(r"^(MemAvailable|MemTotal):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE))
     return int(told["MemAvailable"]) / int(told["MemTotal"]) if len(told) == 2 else None
+
+
+def swapped(process: str) -> int | None:
+    """Bytes of its memory that are in swap."""
+    found = re.search(r"^VmSwap:\s+(\d+) kB", text(f"{process}/status") or "", re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def stolen_ticks() -> tuple[int | None, int | None]:
+    """Of all its CPUs, what the hypervisor has given to others though this machine had work for them, and all (proc(5))."""
+    fields = (text("/proc/stat") or "").partition("\n")[0].split()[1:9]
+    return (int(fields[7]), sum(map(int, fields))) if len(fields) == 8 else (None, None)
 
 
 def server_of(places: list[str]) -> int | None:

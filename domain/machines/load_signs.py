@@ -12,6 +12,9 @@ ASKED_FOR = re.compile(r"Heap Inspection|Heap Dump|System\.gc|Diagnostic Command
 """Causes of collections that HotSpot does not make for want of room (GCCause)."""
 LEAST_MEMORY, LITTLE_MEMORY, MOST_MAJOR_FAULTS = 0.02, 0.1, 100.0
 """Much that is read is no sign by itself: a program that starts reads its libraries so."""
+MOST_SWAPPED = 64 * MIB
+"""That alone is what it has not touched for long."""
+MOST_STOLEN = 0.3
 MOST_OPEN = 0.95
 """Of the limit. Kafka dies of none of its open files, and can take no connection more."""
 MOST_AWAITING, LEAST_ON_CPU = 0.5, 0.07
@@ -114,6 +117,14 @@ def of_load(signs: VitalSigns) -> Iterator[Sign]:
             f"a quota of CPU time keeps it waiting {signs.throttled:.0%} of the time",
             "Raise the quota of its control group (CPUQuota=, cpu.max, cpu.cfs_quota_us).",
         )
+    if (signs.stolen or 0) >= MOST_STOLEN:
+        yield Sign(
+            f"its machine is a virtual one, and its hypervisor gives {signs.stolen:.0%} of its CPUs' time to others (steal)",
+            "What it may use of its CPUs is used up (credits of a burstable machine: take another kind, or let it have more), "
+            "or its host has too many machines: have it moved, or its CPUs reserved. `vmstat 1` there shows it (st). No "
+            "restart helps: it takes more of what is missing.",
+            is_slight=True,
+        )
     ready = (signs.on_cpu or 0) + (signs.awaiting_cpu or 0)
     is_throttled = (signs.throttled or 0) >= MOST_THROTTLED or signs.stops is not None  # told, and makes threads wait as well
     if (signs.awaiting_cpu or 0) >= MOST_AWAITING and (signs.on_cpu or 0) < min(LEAST_ON_CPU * ready, 0.5) and not is_throttled:
@@ -127,8 +138,21 @@ def of_load(signs: VitalSigns) -> Iterator[Sign]:
             is_common=not held,
         )
     yield from of_collections(signs)
+    yield from of_memory(signs)
+
+
+def of_memory(signs: VitalSigns) -> Iterator[Sign]:
     left = signs.memory_available if signs.memory_available is not None else 1.0
-    if left < LEAST_MEMORY or (left < LITTLE_MEMORY and (signs.major_faults or 0) >= MOST_MAJOR_FAULTS):
+    if (signs.swapped or 0) >= MOST_SWAPPED and min(signs.swapped_in or 0, signs.major_faults or 0) >= MOST_MAJOR_FAULTS:
+        yield Sign(
+            f"{(signs.swapped or 0) // MIB} MiB of its memory are in swap, and it waits {signs.major_faults:.0f} times a "
+            f"second for memory to be read from a disk ({left:.0%} of its machine's memory could be had)",
+            "Its heap was moved into swap, mostly for a cache of files, as while something large was copied: set "
+            "vm.swappiness to 1 (sysctl), and look what has taken the memory (free -m, top; memory.high of its control group). "
+            "MemorySwapMax=0 of its unit keeps it out of swap. `swapoff -a`, where as much memory is free as is in swap, "
+            "brings all back at once; a restart does as well, once all partitions can spare it.",
+        )
+    elif left < LEAST_MEMORY or (left < LITTLE_MEMORY and (signs.major_faults or 0) >= MOST_MAJOR_FAULTS):
         yield Sign(
             f"{left:.0%} of its machine's memory is left, and it waits {signs.major_faults or 0:.0f} times a second for "
             "memory of its own to be read from a disk",

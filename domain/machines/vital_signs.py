@@ -46,7 +46,9 @@ class VitalSigns(ObservedPart):
     debugger of its JVM is to be. `drops`: counters of its network by which packets were thrown away, and how many.
     `started_by`: who has started it, in words; empty where nobody knows, or it was us.
     `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
-    `listens`: the addresses at which it accepts connections.
+    `listens`: the addresses at which it accepts connections. `swapped`: bytes of its memory that are in swap, and `swapped_in`
+    how many pages a second its machine reads back from there. `stolen`: the share of its CPUs' time that its hypervisor gives
+    to others.
     """
 
     skew: float
@@ -94,6 +96,9 @@ class VitalSigns(ObservedPart):
     started_by: str
     waits: tuple[Wait, ...]
     listens: tuple[str, ...] | None = None
+    swapped: int | None = None
+    swapped_in: float | None = None
+    stolen: float | None = None
 
 
 class PortHolder(ObservedPart):

@@ -34,7 +34,7 @@ from domain.blocker import blocker
 from domain.machines.bad_signs import bad_signs, signed
 from domain.machines.network_signs import MANY_CONNECTED, of_askers
 from domain.machines.standstill_signs import of_standstill
-from domain.machines.vital_signs import VitalSigns
+from domain.machines.vital_signs import MIB, VitalSigns
 from tests.unit.conftest import NOW, signs_of
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"
@@ -147,7 +147,7 @@ def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[st
     """What is said of the process itself, whatever else is wrong with the machine of this test."""
     about_machine = {"memory_available": 0.5, "major_faults": 0.0, "throttled": 0.0, "skew": 0.0, "read_only": ()}
     about_machine |= {"awaiting_cpu": 0.0, "tasks": None, "tracked": None, "disks": (), "disk_pressure": None}
-    about_machine |= {"memory_pressure": None, "drops": ()}
+    about_machine |= {"memory_pressure": None, "drops": (), "stolen": None, "swapped_in": None}
     signs = VitalSigns.model_validate({**answer, **about_machine})
     return [sign.observed for sign in bad_signs(signs, names or {})]
 
@@ -697,6 +697,17 @@ def test_connections_that_a_firewall_tracks(
     assert watch_process.tracked() == most
 
 
+def test_what_is_in_swap_and_what_a_hypervisor_keeps_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"/proc/1/status": "Name:\tjava\nVmSwap:\t  2048 kB\n", "/proc/stat": "cpu  10 0 5 50 5 0 0 30 0 0\ncpu0 1 2\n"}
+    monkeypatch.setattr(watch_process, "text", files.get)
+    assert watch_process.swapped("/proc/1") == 2 * MIB
+    assert watch_process.stolen_ticks() == (30, 100)
+    looks = [{"at": at, "stolen": 30 + 60 * at, "ticks": 100 + 200 * at} for at in (0.0, 1.0)]
+    assert watch_process.Looks(looks).share("stolen", "ticks") == pytest.approx(0.3)
+    monkeypatch.setattr(watch_process, "text", lambda _: None)
+    assert (watch_process.swapped("/proc/1"), watch_process.stolen_ticks()) == (None, (None, None))
+
+
 @pytest.mark.parametrize(
     ("files", "seconds"),
     [
@@ -792,6 +803,19 @@ def groups_told(files: dict[str, str], path: str) -> str | None:
             {"major_faults": 500.0, "memory_available": 0.05},
             "5% of its machine's memory is left, and it waits 500 times a second",
         ),
+        (
+            {"major_faults": 2500.0, "memory_available": 0.35, "swapped": 900 * MIB, "swapped_in": 2400.0},
+            "900 MiB of its memory are in swap, and it waits 2500 times a second for memory to be read",
+        ),
+        (
+            {"major_faults": 2500.0, "memory_available": 0.01, "swapped": 900 * MIB, "swapped_in": 2400.0},
+            "900 MiB of its memory are in swap",
+        ),
+        ({"major_faults": 2500.0, "memory_available": 0.35, "swapped": 900 * MIB, "swapped_in": 0.0}, ""),
+        ({"major_faults": 2500.0, "memory_available": 0.35, "swapped": MIB, "swapped_in": 2400.0}, ""),
+        ({"major_faults": 2.0, "memory_available": 0.35, "swapped": 900 * MIB, "swapped_in": 2400.0}, ""),
+        ({"stolen": 0.72, "on_cpu": 0.11}, "its machine is a virtual one, and its hypervisor gives 72% of its CPUs' time"),
+        ({"stolen": 0.1, "on_cpu": 0.5}, ""),
         ({"memory_available": 0.01}, "1% of its machine's memory is left"),
         ({"tracked": (1525, 1465)}, "the firewall of its machine tracks 1525 connections, of at most 1465"),
         ({"tracked": (900, 1465), "tasks": (63, 64)}, ""),
