@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from activities.notes.machines import data_of
 from activities.observing.in_time import in_time
@@ -47,20 +48,23 @@ async def _look(members: ZooKeeperMembers, member: ZooKeeperMemberSpec, *, is_we
         machine.list_dir(member.data_dir),
         machine.list_dir(f"{member.data_dir}/{FOLDER}"),
     )
-    full, read_only = await _unwritable(machine, data_of(member)) if around is not None and not is_well else ((), ())
+    told = await _unwritable(machine, data_of(member)) if around is not None and not is_well else {}
     return MemberFiles(
         myid=number.decode(errors="replace").strip() if number is not None else None,
         is_there=around is not None,
         has_snapshot=any(SNAPSHOT.fullmatch(name) for name in names or ()),
-        full=full,
-        read_only=read_only,
+        full=tuple(told.get("full", ())),
+        read_only=tuple(told.get("read_only", ())),
+        deleted=tuple((holder, size) for holder, size in told.get("deleted", ())),
     )
 
 
-async def _unwritable(machine: MemberMachine, places: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of these those on whose volumes is no room, and those whose file systems can only be read, as far as that is told."""
+async def _unwritable(machine: MemberMachine, places: list[str]) -> dict[str, Any]:
+    """What `activities.on_node.look_at_volumes` says of these, as far as that is told."""
     try:
-        told = json.loads(await run_program(machine, command_of("look_at_volumes", {"places": places}), VOLUMES_TIME))
+        told: dict[str, Any] = json.loads(
+            await run_program(machine, command_of("look_at_volumes", {"places": places}), VOLUMES_TIME)
+        )
     except (CannotLook, KeeperlessError):
-        return (), ()
-    return tuple(told["full"]), tuple(told["read_only"])
+        return {}
+    return told

@@ -9,7 +9,8 @@ one that does not, the output file, with what was rotated away from it, and the 
 object on standard output: `lines`, in the order of their times, the last that were asked for, and before these what has one of
 the words `lasting` in it and stands further up; `changed_at`, when the process printed last, null where these files are not
 known to be its own; `elsewhere`, where it prints to in place of the output file; `full`, the places on whose volumes is no
-room; `read_only`, of one that does not run, those whose file systems can only be read. Python 3.7 or later.
+room, and `deleted`, who has much open there that was deleted, and how many bytes; `read_only`, of one that does not run, those
+whose file systems can only be read. Python 3.7 or later.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any, List, Tuple
 
-from activities.on_node.volumes import is_full, is_written_by_nobody
+from activities.on_node.volumes import deleted_on, is_full, is_written_by_nobody
 
 Source = Tuple[Path, str]
 """Where a file is read, and its name."""
@@ -75,11 +76,13 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         said = merged(said, said_by(asked["id"], found) if name in shared else found)
     lines = last_of(said, words, asked["lines"]) if asked["lines"] else []
     changed_at = max((further.stat().st_mtime for further, _ in sources), default=None) if opened is not None else None
+    full = [place for place in asked["places"] if is_full(Path(place))]
     return {
         "lines": in_english(lines, translations(environment(pid))),
         "changed_at": changed_at,
         "elsewhere": elsewhere,
-        "full": [place for place in asked["places"] if is_full(Path(place))],
+        "full": full,
+        "deleted": deleted_on(full),
         "read_only": [place for place in asked["places"] if not pid and is_written_by_nobody(Path(place))],
     }
 

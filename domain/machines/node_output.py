@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.machines.vital_signs import Sign, read_only
+from domain.machines.vital_signs import MIB, Sign, read_only
 
 LOUD = re.compile(r"\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (?:TRACE|DEBUG)\b(?:.*\((?P<logger>[\w$.]{3,100})\)\s*$)?")
 """A line of Kafka's layout; at its end who says it."""
@@ -14,11 +14,16 @@ MANY_LOUD, LOUD_A_SECOND = 500, 500.0
 """Of lines; a controller that traces the migration alone, as Kafka's documentation advises, stays far below."""
 
 
+Deleted = tuple[tuple[str, int], ...]
+"""Processes, with their commands, and the bytes that files have which they have open and which were deleted."""
+
+
 @dataclass(frozen=True)
 class NodeOutput:
     """`lines`: the last that it printed. `changed_at`: when that was, by its machine's clock; `None` where they are not known
     to be of the process that runs. `elsewhere`: where it prints to, if not into the output file of its driver. `full`: paths
-    of the node on whose volumes is no room; `read_only`: of one that does not run, those whose file systems can only be read.
+    of the node on whose volumes is no room, and `deleted` what others have open there; `read_only`: of one that does not run,
+    those whose file systems can only be read.
     """
 
     lines: tuple[str, ...]
@@ -26,14 +31,16 @@ class NodeOutput:
     elsewhere: str = ""
     full: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    deleted: Deleted = ()
 
 
 def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
     if output.full:
+        held = held_by(output.deleted)
         yield Sign(
-            f"there is no room left for {', '.join(output.full)}: nothing more can be written there",
-            "Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of Kafka's data take "
-            "nothing away by hand.",
+            f"there is no room left for {', '.join(output.full)}: nothing more can be written there{held.observed}",
+            f"{held.fix}Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of Kafka's "
+            "data take nothing away by hand.",
         )
     if output.read_only:
         yield read_only(output.read_only)
@@ -44,6 +51,18 @@ def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
             "",
         )
     yield from _loudness(output.lines)
+
+
+def held_by(deleted: Deleted) -> Sign:
+    """Of a volume without room, more of what is told of it: `du` shows nothing of that."""
+    if not deleted:
+        return Sign("", "")
+    told = " and ".join(f"process {holder}, {size // MIB} MiB" for holder, size in deleted)
+    return Sign(
+        f". Deleted there, and open still, so that their room is not given back: files of {told}",
+        "Have that program open its files anew, or end or restart it (`lsof +L1` names them; of what rotates logs see that it "
+        "tells the program so: postrotate, kill -HUP, copytruncate): that gives the room back at once. Else: ",
+    )
 
 
 def _loudness(lines: Sequence[str]) -> Iterator[Sign]:

@@ -309,6 +309,10 @@ def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_
     assert "It printed nothing" not in entry.observed
     assert "no room left for /log/1, /run/1.pid" in entry.observed
     assert entry.fix.startswith("Make room")
+    held = NodeOutput(lines, full=("/log/1",), deleted=(("4711 (java)", 5 << 30),))
+    (entry,) = found(dead(BEFORE, 1), hints=Hints(logs={1: lines}, outputs={"broker-1": held}))
+    assert "so that their room is not given back: files of process 4711 (java), 5120 MiB" in entry.observed
+    assert entry.fix.startswith("Have that program open its files anew, or end or restart it (`lsof +L1`")
 
 
 @pytest.mark.parametrize("line", ["[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)", ""])

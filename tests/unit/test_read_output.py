@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import command_of, kernel, look_at_volumes, read_output
+from activities.on_node import command_of, kernel, look_at_volumes, read_output, volumes
 from tests.unit.conftest import await_environment
 
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
@@ -221,6 +221,24 @@ def test_a_volume_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert not read_output.is_full(place)
 
 
+def test_who_has_much_open_that_was_deleted_is_named_where_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch, output: Path, tmp_path: Path
+) -> None:
+    """`du` does not show it."""
+    large = written(tmp_path / "large", "x" * 4096)
+    monkeypatch.setattr(volumes, "MUCH_DELETED", 4096)
+    with process(large, large) as pid:
+        assert pid not in {int(holder.partition(" ")[0]) for holder, _ in volumes.deleted_on([str(output)])}
+        large.unlink()
+        found = {int(holder.partition(" ")[0]): size for holder, size in volumes.deleted_on([str(output)])}
+        assert 4096 <= found[pid] < 8192 * 2, "each file once"
+        assert volumes.deleted_on([]) == []
+        monkeypatch.setattr(read_output, "is_full", lambda _: True)
+        asked = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": []}
+        assert read_output.answer({**asked, "places": [str(output)]})["deleted"] == volumes.deleted_on([str(output)])
+    assert "deleted" in ask(output, None)
+
+
 @pytest.mark.parametrize(
     ("options", "is_told"),
     [("rw,relatime rw", False), ("ro,relatime rw", False), ("rw ro", True), ("rw rw,emergency_ro", True)],
@@ -235,7 +253,7 @@ def test_a_file_system_that_nobody_writes_is_named_where_no_process_runs(
     asked = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": [], "places": [str(output)]}
     assert read_output.answer(asked)["read_only"] == ([str(output)] if is_told else [])
     told = look_at_volumes.answer({"places": [str(output)]})
-    assert told == {"full": [], "read_only": asked["places"] if is_told else []}
+    assert told == {"full": [], "deleted": [], "read_only": asked["places"] if is_told else []}
     with process(stdout=output) as pid:
         assert read_output.answer({**asked, "pid": pid})["read_only"] == [], "it is looked at for itself"
 

@@ -149,8 +149,14 @@ class PidFileProcess:
             told = json.loads(done.output)
             printed = told["changed_at"]
             changed_at = datetime.fromtimestamp(printed, tz=UTC) if printed is not None else None
-            places = tuple(told["full"]), tuple(told["read_only"])
-            return NodeOutput(tuple(told["lines"]), changed_at, told["elsewhere"], *places)
+            return NodeOutput(
+                tuple(told["lines"]),
+                changed_at,
+                told["elsewhere"],
+                full=tuple(told["full"]),
+                read_only=tuple(told["read_only"]),
+                deleted=tuple((holder, size) for holder, size in told["deleted"]),
+            )
         except (Permanent, ValueError, KeyError):
             return NodeOutput(await self._tail(lines))
 

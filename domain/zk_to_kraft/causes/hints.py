@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from domain.coordinators import Miscount
 from domain.errors import Obstacle
-from domain.machines.node_output import NodeOutput
+from domain.machines.node_output import Deleted, NodeOutput
 from domain.machines.notes import MachineChanges
 from domain.machines.start_place import StartPlace
 from domain.machines.vital_signs import PortHolder, VitalSigns
@@ -48,13 +48,15 @@ def settled(answers: Mapping[str, Serving]) -> dict[str, Serving]:
 class MemberFiles:
     """What lies in a ZooKeeper server's dataDir. `myid`: what that file says, where it is there. `is_there`: whether the
     directory is; its path may be one inside a container. Of one that does not serve, which of its directories lie on volumes
-    without room (`full`), or whose file systems can only be read (`read_only`)."""
+    without room (`full`), and what others have open there that was `deleted`, or whose file systems can only be read
+    (`read_only`)."""
 
     myid: str | None = None
     is_there: bool = True
     has_snapshot: bool = True
     full: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    deleted: Deleted = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from domain.decisions import WaitReason
+from domain.machines.node_output import held_by
 from domain.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.common_ends import LOOK_AT_VOLUMES
@@ -240,7 +241,8 @@ def _of_files(looked: Looked, address: str, *, is_lost: bool) -> tuple[str, str]
     if looked.hints.servers[address] is Serving.REFUSED and is_lost and not own.has_snapshot:
         return "In its dataDir/version-2 is no snapshot", BARE
     if own.full:
-        return f"No room is left for {' and '.join(own.full)}", MAKE_ROOM
+        held = held_by(own.deleted)
+        return f"No room is left for {' and '.join(own.full)}{held.observed}", f"{held.fix}{MAKE_ROOM}"
     if own.read_only:
         sign = read_only(own.read_only)
         return sign.observed, f"{sign.fix} Then start it, where it does not run."
