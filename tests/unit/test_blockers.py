@@ -366,6 +366,34 @@ def test_who_holds_the_controllers_znode_is_told_as_long_as_zookeeper_has_the_me
     assert fix in entry.fix
 
 
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("02:41:30", "By their logs, a clock was set back under controller-3001 by 1:59:30, controller-3002 by 1:59:30"),
+        ("04:40:59", ""),
+        ("04:41:30", ""),
+    ],
+)
+def test_a_quorum_whose_clock_was_set_back_elects_nobody_whatever_its_listeners_do(at: str, words: str) -> None:
+    """Timers stand until it is there again."""
+    seen = DUAL
+    for controller in SPEC.controllers:
+        seen = with_metrics(seen, controller.id, active_controller_count=0, raft_leader=-1)
+    follows = (
+        "Completed transition to FollowerState(fetchTimeoutMs=2000, epoch=7, leader=3002) (org.apache.kafka.raft.QuorumState)"
+    )
+    lines = (
+        STARTED.replace("02:59:00", "04:40:00"),
+        f"[2026-11-20 04:41:00,000] INFO [RaftManager id=3001] {follows}",
+        f"[2026-11-20 {at},000] INFO [RaftManager id=3001] Node 3002 disconnected. (org.apache.kafka.clients.NetworkClient)",
+    )
+    logs = {controller.id: lines for controller in SPEC.controllers[:2]}
+    (entry,) = (one for one in found(seen, hints=Hints(logs=logs)) if one.object == "the quorum")
+    assert words in entry.observed
+    assert ("a clock was set back" in entry.observed, "chronyc tracking" in entry.fix) == (bool(words), bool(words))
+    assert entry.fix.startswith("An election takes a second") is not bool(words)
+
+
 def test_a_leader_whose_thread_has_died_is_to_be_restarted_though_its_partitions_cannot_spare_it() -> None:
     """As seen on a way back: waiting does not bring the replica that could stand in for it."""
     said = (

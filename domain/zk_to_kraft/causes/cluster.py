@@ -18,6 +18,7 @@ from domain.zk_to_kraft.causes.case import (
     some,
     strangers,
 )
+from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
@@ -217,14 +218,17 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     are_all_there = len(provisioned) == len(looked.spec.controllers)
     is_leaderless = quorum_leader(looked.observation, looked.spec) is None and not _is_leader_silent(looked)
     if are_all_there and is_leaderless and not is_explained and not is_ours:
+        controllers = tuple(c.id for c in looked.spec.controllers)
+        back = set_back(looked, *controllers)
         yield cause(
             looked,
             WaitReason.CONTROLLERS_NOT_READY,
             "the quorum",
-            observed="no controller is active, although a majority of them runs"
-            + complaints(looked, *(c.id for c in looked.spec.controllers)),
+            observed=f"no controller is active, although a majority of them runs{back}{complaints(looked, *controllers)}",
             expected="one active controller",
-            fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
+            fix=TIMERS_STAND
+            if back
+            else "An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
         )
     yield from _unreached_controllers(looked)
     yield from _fenced_again(looked)

@@ -45,6 +45,13 @@ def times_of(lines: Sequence[str]) -> list[datetime | None]:
     return times
 
 
+def set_back_by(lines: Sequence[str]) -> timedelta:
+    """How far the clock is behind where it was already, by the times as they stand there; nothing, where it is not."""
+    stamps = [stamp for line in lines if (stamp := stamp_of(line)) is not None]
+    behind = max(stamps) - stamps[-1] if stamps else timedelta()
+    return behind if behind > SET_BACK else timedelta()
+
+
 def age_of(line: str, now: datetime) -> timedelta | None:
     """How long ago it was said, up to a quarter of an hour, whatever the node's zone; what is older seems younger by quarters.
 
