@@ -46,6 +46,7 @@ DYING = {
     "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
     "program-gone": "start: 11: exec: /opt/bin/start-kafka.sh: not found",
     "java-gone": "/opt/kafka/bin/kafka-run-class.sh: line 353: exec: /opt/java/bin/java: not found",
+    "java-broken": "Error: could not open `/usr/lib/jvm/java-17-openjdk-amd64/lib/jvm.cfg'",
     "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
     "too-many-open-files": "java.net.SocketException: Too many open files",
     "machine-out-of-files": "java.net.SocketException: Too many open files in system",
@@ -576,6 +577,22 @@ def test_what_a_disk_answers_is_told_by_its_words(thrown: str, kind: str) -> Non
 )
 def test_a_start_command_that_can_start_no_program_says_of_what_there_is_no_more(said: str, kind: str) -> None:
     assert ending_of_started([f"/opt/kafka/bin/kafka-run-class.sh: {said}"]).kind == kind
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "/opt/jdk/bin/java: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by /opt/jdk/lib/libjli.so)",
+        "Error: failed /usr/lib/jvm/java-17/lib/server/libjvm.so, because /usr/lib/jvm/java-17/lib/server/libjvm.so: cannot "
+        "open shared object file: No such file or directory",
+        "/opt/kafka/bin/kafka-run-class.sh: line 346: /opt/java/bin/java: cannot execute binary file: Exec format error",
+        'Exception in thread "main" java.lang.InternalError: Error loading java.security file',
+    ],
+)
+def test_a_java_that_does_not_fit_its_machine_is_not_one_that_is_gone(said: str) -> None:
+    ending = ending_of_started([said])
+    assert ending.kind == "java-broken"
+    assert ending.fix.startswith("The Java there lacks a part, or is another machine's")
 
 
 def test_a_class_whose_start_failed_is_no_plug_in_that_is_missing() -> None:

@@ -18,7 +18,8 @@ OF_FILES = frozenset(
     {"disk-failed", "log-dirs-failed", "java-log-file", "no-permission", "missing-file", "file-unusable", "not-begun"}
 )
 OF_OPENING = frozenset(
-    {*OF_FILES, "installation-gone", "java-gone", "java-failed", "native-library", "program-gone"} - {"log-dirs-failed"}
+    {*OF_FILES, "installation-gone", "java-gone", "java-broken", "java-failed", "native-library", "program-gone"}
+    - {"log-dirs-failed"}
 )
 """What may be there, and be forbidden to it."""
 OF_MEMORY = frozenset({"killed", "host-out-of-memory", "java-cannot-start", "java-failed", "not-begun"})

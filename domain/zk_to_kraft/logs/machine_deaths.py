@@ -99,7 +99,7 @@ JAVA = (
     ),
     Told(
         "java-gone",
-        re.compile(r"\bjava: .{0,40}not found|(?:\S{1,160}/bin/java|env: '?java'?): No such file or directory"),
+        re.compile(r"\bjava: (?!.{0,40}GLIBC).{0,40}not found|(?:\S{1,160}/bin/java|env: '?java'?): No such file or directory"),
         "a Java where the node's environment and start command say",
         "Put that Java back (a package that is being upgraded, a volume that is not mounted), or correct JAVA_HOME. Then start "
         "the node.",
@@ -137,6 +137,19 @@ JAVA = (
         "Codecs unpack one into java.io.tmpdir (/tmp) and load it from there. Where that is full, not writable or mounted "
         "noexec (`findmnt -T /tmp`), put -Djava.io.tmpdir=DIR, of a directory that allows it, into KAFKA_OPTS of its start "
         "command. Else the library is not for this machine, or asks for another one that is not installed. Then start it.",
+    ),
+    Told(
+        "java-broken",
+        re.compile(
+            r"could not open [`']\S{1,160}jvm\.cfg'?|failed \S{1,160}libjvm\.so, because [^|]{1,200}|"
+            r"version [`']GLIBC\w{0,3}_[\d.]{1,12}' not found|/java: cannot execute binary file: Exec format error|"
+            r"Error loading java\.security file|Could not find the Java SE Runtime Environment"
+        ),
+        "a Java that is whole, and made for this machine",
+        "The Java there lacks a part, or is another machine's: a package that is being upgraded, or was left so (`rpm -V`, "
+        "`dpkg -V`), a copy that is not whole, one of another processor (`file`) or of a newer system (GLIBC; `ldd --version`), "
+        "a mount without exec. Put one there that fits, or correct JAVA_HOME. Restart no other node with that Java before. Then "
+        "start it.",
     ),
     Told(
         "exporter-file",
