@@ -674,6 +674,23 @@ def test_a_crash_of_the_jvm_is_told_with_its_signal_and_its_report() -> None:
     assert "/opt/kafka/hs_err_pid8110.log: SIGBUS (0x7)" in told(BEGUN, ORDINARY, *crash)
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("/opt/kafka/bin/start.sh: line 12:  4711 Bus error               (core dumped) java kafka.Kafka", "java-crashed-on"),
+        ("/opt/kafka/bin/start.sh: line 12:  4711 Segmentation fault      (core dumped) java kafka.Kafka", "java-crashed"),
+        ("/opt/kafka/bin/start.sh: line 12:  4711 Aborted                 (core dumped) java kafka.Kafka", "java-crashed"),
+        ("Segmentation fault (core dumped)", "java-crashed"),
+        ("Bus error (core dumped)", "java-crashed-on"),
+        ("/opt/kafka/bin/start.sh: line 12:  4711 Killed                  java -Xmx8g kafka.Kafka", "-"),
+    ],
+)
+def test_a_crash_that_only_the_shell_tells_of_is_no_kill(said: str, kind: str) -> None:
+    """As where the JVM had no room for its report, or died before it could."""
+    assert named(BEGUN, ORDINARY, said).startswith(kind)
+    assert ("it was killed" in told(BEGUN, ORDINARY, said)) is (kind == "-")
+
+
 def test_a_host_that_is_not_known_counts_although_what_follows_is_told_after_it() -> None:
     resolve = (
         "[2026-11-20 03:00:13,100] ERROR Unable to resolve address: zk-9:2181 (org.apache.zookeeper.client.StaticHostProvider)"

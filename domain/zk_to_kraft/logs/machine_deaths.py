@@ -56,7 +56,7 @@ JAVA = (
         "java-crashed-on-a-mapped-file",
         re.compile(
             r"SIGBUS \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16})?|"
-            r"InternalError: a fault occurred in an? (?:recent )?unsafe memory access"
+            r"InternalError: a fault occurred in an? (?:recent )?unsafe memory access|(?:^|\b\d{1,10} )Bus error\b"
         ),
         "a disk that can be written and read under every file that is mapped",
         "Most often the volume under a log directory is full or fails, or somebody has cut a file off: look at `df`, `dmesg` "
@@ -66,7 +66,7 @@ JAVA = (
         "java-crashed",
         re.compile(
             r"SIG(?:SEGV|ILL|FPE|ABRT) \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16}(?: \(sent by kill\))?)?|"
-            r"#  Internal Error \([\w.:/ -]{1,120}\)"
+            r"#  Internal Error \([\w.:/ -]{1,120}\)|(?:^|\b\d{1,10} )(?:Segmentation fault|Illegal instruction|Aborted)\b"
         ),
         "a Java that does not crash",
         "Where it says `sent by kill`, somebody has sent that signal. Else read `Problematic frame` in the hs_err file: a "
@@ -147,9 +147,9 @@ JAVA = (
         ),
         "a Java that is whole, and made for this machine",
         "The Java there lacks a part, or is another machine's: a package that is being upgraded, or was left so (`rpm -V`, "
-        "`dpkg -V`), a copy that is not whole, one of another processor (`file`) or of a newer system (GLIBC; `ldd --version`), "
-        "a mount without exec. Put one there that fits, or correct JAVA_HOME. Restart no other node with that Java before. Then "
-        "start it.",
+        "`dpkg -V`), a copy that is not whole, one of another processor (`file`) or of a newer system (GLIBC: `ldd "
+        "--version`), a mount without exec. Put one there that fits, or correct JAVA_HOME. Restart no other node with that "
+        "Java before. Then start it.",
     ),
     Told(
         "exporter-file",
