@@ -310,6 +310,8 @@ def test_why_a_broker_alone_has_lost_zookeeper_is_told_by_its_log(line: str, wor
     ("thrown", "fix"),
     [
         ("java.net.BindException: Cannot assign requested address", "ip_local_port_range"),
+        ("java.nio.channels.UnsupportedAddressTypeException", "getent ahosts NAME"),
+        ("java.net.SocketException: Protocol family unavailable", "preferIPv4Stack"),
         ("java.net.UnknownHostException: zk1: Temporary failure in name resolution", "getent hosts"),
         (
             "EndOfStreamException: Unable to read additional data from server sessionid 0x0, likely server has closed socket",

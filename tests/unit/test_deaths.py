@@ -724,6 +724,7 @@ CUT_OFF = {
     "server has closed socket",
     "no-local-port": "java.net.BindException: Cannot assign requested address",
     "connection-forbidden": "java.net.BindException: Permission denied",
+    "no-address-family": "java.nio.channels.UnsupportedAddressTypeException",
     "no-route": "java.net.NoRouteToHostException: No route to host",
     "machine-out-of-files": "java.net.SocketException: Too many open files in system",
     "too-many-open-files": "java.net.SocketException: Too many open files",

@@ -49,7 +49,16 @@ NO_ROUTE = Told(
     "`ip route get ADDRESS` on its host says whether it knows a way: a route or an interface that has gone, a firewall that "
     "rejects, or nobody there who answers for that address.",
 )
-UNCONNECTED = (TURNED_AWAY, NO_LOCAL_PORT, FORBIDDEN, NO_ROUTE)
+NO_FAMILY = Told(
+    "no-address-family",
+    re.compile(r"UnsupportedAddressTypeException|Protocol family unavailable|Address family not supported by protocol"),
+    "names that lead to addresses of a kind that its host and its JVM have",
+    "The name leads to an address of IPv6, and its host or its JVM has only IPv4, or the other way: `getent ahosts NAME` there "
+    "says which come first. IPv6 may be off (sysctl net.ipv6.conf.all.disable_ipv6, ipv6.disable=1), or "
+    "-Djava.net.preferIPv4Stack=true be set in its options; or its unit forbids it (RestrictAddressFamilies=). Switch it on "
+    "again, or have the name lead to an address of the other kind (DNS, /etc/hosts).",
+)
+UNCONNECTED = (TURNED_AWAY, NO_LOCAL_PORT, FORBIDDEN, NO_ROUTE, NO_FAMILY)
 BY_THEMSELVES = (*UNCONNECTED, MACHINE_OUT_OF_FILES, UNKNOWN_HOST)
 """Who runs tries again, and needs no restart once that is mended."""
 KINDS = (*BY_THEMSELVES, TOO_MANY_OPEN_FILES, *KEYS)
