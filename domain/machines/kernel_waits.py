@@ -78,6 +78,38 @@ KNOWN = (
         ),
     ),
     Known(
+        re.compile("^(?:txg|zio|zil|dbuf|dmu)_|^cv_(?:timed)?wait"),
+        Standstill(
+            "a pool of ZFS does not take or give what they write or read",
+            "Look at `zpool status -x`: of a pool that is SUSPENDED bring its disks back, then `zpool clear POOL`; of one that "
+            "is only slow see `zpool iostat -v 1`, a scrub or a resilver. It goes on by itself then.",
+        ),
+    ),
+    Known(
+        re.compile("ceph|^rbd_"),
+        Standstill(
+            "storage of Ceph does not answer",
+            "Look at `ceph -s` and `ceph health detail` (placement groups that are inactive, OSDs that are full), and at the "
+            "way there from that machine. It goes on by itself once that answers.",
+        ),
+    ),
+    Known(
+        re.compile("cifs|smb2_|^wait_for_response"),
+        Standstill(
+            "a share of the network (SMB) does not answer",
+            "Look at its server and at the way there (/proc/fs/cifs/DebugData). It goes on by itself once that answers. Data "
+            "of Kafka and ZooKeeper do not belong there.",
+        ),
+    ),
+    Known(
+        re.compile(r"drbd|^md_|^raid\d+_"),
+        Standstill(
+            "a mirror or a RAID below their file system does not take what is written",
+            "Look at /proc/mdstat or `drbdadm status`: a disk of it that fails, a resync, a peer that is gone. Mend that; it "
+            "goes on by itself.",
+        ),
+    ),
+    Known(
         re.compile("autofs"),
         Standstill(
             "a directory that is mounted as it is used is not mounted",
@@ -98,6 +130,14 @@ KNOWN = (
             "it has crashed, and its memory is being written into a file",
             "Wait for it, or where it does not end, look at the program in /proc/sys/kernel/core_pattern and at its disk. Then "
             "start it; its hs_err file says why it crashed.",
+        ),
+    ),
+    Known(
+        re.compile("throttle_direct_reclaim|^compact_zone"),
+        Standstill(
+            "its whole machine has next to no memory free, and whoever asks for some waits until the kernel has found it",
+            "Look what uses its memory, the kernel's own included (free -m, top, slabtop), and whether it swaps to a slow disk "
+            "or writes to a file system of the network; raise vm.min_free_kbytes. No limit of a control group is in the way.",
         ),
     ),
     Known(
