@@ -139,6 +139,24 @@ def test_of_a_process_that_is_new_what_the_one_before_said_is_no_news(lines: tup
     assert "OutOfMemoryError" not in entry.observed
 
 
+@pytest.mark.parametrize(("on_cpu", "is_at_work"), [(0.98, True), (0.0, False), (None, False)])
+def test_a_jvm_that_is_at_its_heap_before_kafka_begins_is_to_be_let_alone(on_cpu: float | None, is_at_work: bool) -> None:
+    """With AlwaysPreTouch it says nothing for a minute."""
+    seen = silent(DUAL, 2)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=50)}))
+    end = f"[{seen.ended_at - timedelta(seconds=60):%Y-%m-%d %H:%M:%S},123]"
+    lines = (
+        f"{end} INFO [KafkaServer id=2] shut down completed (kafka.server.KafkaServer)",
+        "OpenJDK 64-Bit Server VM warning: Option UseConcMarkSweepGC was deprecated in version 9.0",
+    )
+    (entry,) = found(seen, hints=Hints(logs={2: lines}, signs={"broker-2": signs_of(on_cpu=on_cpu)}))
+    assert "Kafka has not begun in it" in entry.observed
+    assert entry.fix.startswith("It is at work: let it.") is is_at_work
+    assert "a mount, a secret, a lock" in entry.fix
+
+
 def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
     (entry,) = found(dead(DUAL, 2, "[x] ERROR", "java.net.BindException: Address already in use"))
     assert "Address already in use" in entry.observed

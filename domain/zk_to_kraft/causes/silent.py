@@ -62,16 +62,30 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     elif new is not None and not any(stamp_of(line) is not None for line in new):
         last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
         observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
-        fix = (
-            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
-            "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
-            "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
-        )
+        fix = f"{AT_WORK if _is_at_work(looked, name) else ''}{BEFORE_KAFKA}"
     else:
         observed, fix = _mute(looked, view, said, obstacle, own)
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+BEFORE_KAFKA = (
+    "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
+    "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
+    "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
+)
+AT_WORK = (
+    "It is at work: let it. A JVM that has begun writes over all of its heap first (-XX:+AlwaysPreTouch), which takes a minute "
+    "and more for a large one, starts its agents, and reads its classes. Only where it has come no further after some minutes: "
+)
+BUSY = 0.5
+"""Threads that run, on average: a start command that waits needs next to nothing."""
+
+
+def _is_at_work(looked: Looked, name: str) -> bool:
+    signs = looked.hints.signs.get(name)
+    return signs is not None and (signs.on_cpu or 0) >= BUSY
 
 
 OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
