@@ -98,7 +98,8 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own += [_with_another_ledger(one, wiring, now) for one in apart]
-    found = [*(seen.blockers if seen is not None else ()), *own, *known]
+    said = (known, own) if run.unserved else (own, known)  # nobody is missing where the API asks in the wrong place
+    found = [*(seen.blockers if seen is not None else ()), *said[0], *said[1]]
     is_hanging = False
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
@@ -182,7 +183,7 @@ def _known(
         explained = frozenset(seen.explained) if seen is not None else None
         yield from standing.of_waiting(record, explained, events, now, commands, is_mute=is_mute)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
-    yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now)
+    yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now, run.unserved)
     troubled = seen.troubled if seen is not None else ()
     yield from pending_tasks.of_tasks([pending_tasks.but_for(task, troubled) for task in run.tasks], now - ahead)
     yield from pending_tasks.of_clock_here(ahead, now)

@@ -1,6 +1,7 @@
 """What could not be done at once is tried again: the schema at start, commands, abandoned starts, audit events."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -8,7 +9,7 @@ import structlog
 
 from api.audit import Audit
 from api.commands import Courier
-from api.starting import Starter
+from api.starting import RunUnknown, Starter
 from api.temporal import TemporalRefused, TemporalUnavailable
 from domain.records import ACTIVE_STATES, MigrationRecord
 from ledger.errors import LedgerUnavailable
@@ -76,7 +77,8 @@ class Caretaker:
         await self.audit.write_kept()
         for migration in await self._active():
             if migration.run_id is None:
-                await self.starter.settle(migration.id)
+                with suppress(RunUnknown):  # who asks is told
+                    await self.starter.settle(migration.id)
         for migration_id in await self.ledger.with_undelivered_commands():
             await self.courier.deliver(migration_id)
 

@@ -30,6 +30,7 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
 from api.observing import OWN_ERRORS, unforeseen
+from api.pollers import unserved
 from api.runs import described, run_of
 from api.strays import FIXES as FIXES_OF_STRAYS
 from api.strays import stray_behind
@@ -109,7 +110,8 @@ BEATEN = (
 
 @dataclass(frozen=True)
 class RunSeen:
-    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
+    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer. `unserved`: where it does not
+    know the run, which queues nobody asks for tasks, and where: it may be another Temporal than the run's.
 
     `ended`: how it has ended, in Temporal's words, where it is there still. `is_led`: a worker answers for the run. One that
     waits has no task that would show that nobody leads it.
@@ -119,6 +121,7 @@ class RunSeen:
     ended: str = ""
     is_led: bool = True
     tasks: tuple[PendingTask, ...] = ()
+    unserved: str = ""
 
 
 async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
@@ -128,8 +131,7 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
             description = await described(client, record.workflow_id)
             tasks = [await _withheld(client, task) async for task in _tasks(client, description)]
     except TemporalRefused as error:
-        is_gone = error.status is RPCStatusCode.NOT_FOUND and await _has_namespace(temporal)
-        return RunSeen(is_running=False if is_gone else None)
+        return await _unknown(temporal) if error.status is RPCStatusCode.NOT_FOUND else RunSeen(is_running=None)
     except TemporalUnavailable:
         return RunSeen(is_running=None)
     run = run_of(description)
@@ -212,13 +214,13 @@ async def _unasked(temporal: Temporal, record: MigrationRecord) -> PendingTask |
     return None
 
 
-async def _has_namespace(temporal: Temporal) -> bool:
-    """Else what was asked for was not even looked for."""
+async def _unknown(temporal: Temporal) -> RunSeen:
+    """Of a run that it does not know. Without its namespace, what was asked for was not even looked for."""
     try:
         await temporal.ping()
+        return RunSeen(is_running=False, unserved=await unserved(temporal))
     except (TemporalRefused, TemporalUnavailable):
-        return False
-    return True
+        return RunSeen(is_running=None)
 
 
 async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[PendingTask]:

@@ -81,6 +81,18 @@ async def pollers_of(temporal: Temporal, queue: TaskQueue) -> tuple[Poller, ...]
     return tuple(sorted(known, key=lambda one: one.heard_at))
 
 
+LEADING = (TaskQueue.MIGRATIONS, TaskQueue.CLUSTER)
+"""Without whose workers no migration gets on."""
+
+
+async def unserved(temporal: Temporal) -> str:
+    """Which of those queues nobody asks for tasks, and where, in words; empty where somebody asks of each. As `pollers_of`."""
+    heard = await asyncio.gather(*(pollers_of(temporal, queue) for queue in LEADING))
+    unasked = [queue.value for queue, pollers in zip(LEADING, heard, strict=True) if not pollers]
+    where = f"in namespace {temporal.namespace} at {temporal.address}"
+    return f"task queue {' and '.join(unasked)} {where}" if unasked else ""
+
+
 def machines_of(pollers: Iterable[Poller]) -> dict[str, Poller]:
     """By the name of its machine who was heard last of each from which somebody asks now: a question lasts a minute."""
     known = sorted(pollers, key=lambda one: one.heard_at)

@@ -36,8 +36,9 @@ GO_BY_A_LEDGER = ("keeperless-activities", "keeperless-checks")
 SCANNER = ThreadPoolExecutor(1, "programs")
 LEDGER_BELOW_HOME = STATE.relative_to(Path.home()) / "ledger.db"
 OTHER_SETTINGS = (
-    "Start it with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE (or TEMPORAL_PROFILE and temporal.toml) as the API has them, mostly "
-    "by the EnvironmentFile of its unit or the HOME of its user. Migrations go on by themselves."
+    "Find out whose TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE (or TEMPORAL_PROFILE and temporal.toml) lead to where migrations "
+    "run, and start the other one with those, mostly by the EnvironmentFile of its unit or the HOME of its user: the API where "
+    "it knows no run of theirs, else that program. Migrations go on by themselves."
 )
 OTHER_LEDGER = (
     "Give both the same KEEPERLESS_LEDGER_URL, and restart who had the wrong one. Where it belongs to another installation of "

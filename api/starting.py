@@ -12,9 +12,12 @@ answer in time) and happens later finds its row ended, cannot claim it, and ends
 
 from datetime import UTC, datetime, timedelta
 
+from api.pollers import unserved
 from api.runs import ClusterHeld, Run, newest_run, start_run
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain.errors import Permanent
 from domain.records import Command, EventDraft, MigrationRecord, MigrationState
+from domain.standing import ELSEWHERE
 from ledger.errors import ActiveMigration, MigrationHasEnded, NoSuchMigration
 from ledger.ledger import SqlLedger
 
@@ -29,6 +32,14 @@ RUN_IS_FORGOTTEN = (
     "Temporal does not know its run any more (its retention is over, or its database was made anew), and the cluster is as it "
     "was left. A new migration looks where the cluster is, and goes on from there."
 )
+
+
+class RunUnknown(Permanent):
+    """Temporal does not know the run of a claimed migration, and nobody works there for any: it may be another Temporal."""
+
+    def __init__(self, migration_id: str, unserved: str) -> None:
+        super().__init__(f"This Temporal does not know the run of migration {migration_id}. {ELSEWHERE.format(unserved)}")
+        self.migration_id = migration_id
 
 
 class Starter:
@@ -54,13 +65,19 @@ class Starter:
         await self._ledger.set_run(record.id, run_id, datetime.now(UTC))
 
     async def ensure_free(self, cluster: str) -> None:
-        """Raises `ActiveMigration` where a migration of the cluster is in the way; ends what only seems to be. As `settle`."""
+        """Raises `ActiveMigration` where a migration of the cluster is in the way; ends what only seems to be.
+
+        Raises what `settle` does, too.
+        """
         active = await self._ledger.active_migration(cluster)
         if active is not None and not await self.settle(active.id):
             raise ActiveMigration(cluster, active.id)
 
     async def settle(self, migration_id: str) -> bool:
-        """Whether a migration is out of the way of a new one. Ends it when its run never came to be, or is gone."""
+        """Whether a migration is out of the way of a new one. Ends it when its run never came to be, or is gone.
+
+        Raises `RunUnknown`, `TemporalUnavailable` or `TemporalRefused` where nobody knows which.
+        """
         record = await self._ledger.migration(migration_id)
         if record is None:
             raise NoSuchMigration(migration_id)
@@ -71,7 +88,7 @@ class Starter:
             await self._ledger.set_run(record.id, run.run_id, datetime.now(UTC))
             return False
         if record.generation is not None:
-            return await self._end_orphan(record, RUN_IS_GONE if run is not None else await self._forgotten())
+            return await self._end_orphan(record, RUN_IS_GONE if run is not None else await self._forgotten(record))
         is_being_started = datetime.now(UTC) - record.created_at < self._patience
         return not is_being_started and await self._end_unclaimed(record, NEVER_STARTED)
 
@@ -101,10 +118,13 @@ class Starter:
             await self._ledger.record_event(_ended(record, outcome, at))
         return is_ended
 
-    async def _forgotten(self) -> str:
+    async def _forgotten(self, record: MigrationRecord) -> str:
         """Why a claimed migration is over that Temporal does not know. A namespace that is not there has nothing to say of it:
-        raises `TemporalRefused`."""
+        raises `TemporalRefused`. Nor has one in which nobody works: raises `RunUnknown`. A new migration needs workers there
+        anyway, and with them it is let through."""
         await self._temporal.ping()
+        if where := await unserved(self._temporal):
+            raise RunUnknown(record.id, where)
         return RUN_IS_FORGOTTEN
 
     async def _end_orphan(self, record: MigrationRecord, outcome: str) -> bool:

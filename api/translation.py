@@ -16,6 +16,7 @@ from api.links import migration_url
 from api.observing import NoWorker, ObservationFailed
 from api.problems import Problem, ProblemKind, answer_of, invalid_request, retry_later
 from api.runs import ClusterHeld
+from api.starting import RunUnknown
 from api.temporal import TemporalRefused, TemporalUnavailable
 from ledger.errors import (
     ActiveMigration,
@@ -101,6 +102,11 @@ def _(error: ClusterHeld) -> Problem:
 
 
 @problem_of.register
+def _(error: RunUnknown) -> Problem:
+    return Problem(ProblemKind.CLUSTER_BUSY, str(error), links={"migration": migration_url(error.migration_id)})
+
+
+@problem_of.register
 def _(error: ClusterIdTaken) -> Problem:
     return Problem(
         ProblemKind.CLUSTER_ID_TAKEN,
@@ -146,7 +152,7 @@ def register_translation(app: FastAPI) -> None:
     """Every expected error becomes a problem. The unexpected ones are caught at the edge, which logs them."""
     expected = (
         *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
-        *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, ClusterIdTaken, SpecHasChanged),
+        *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, RunUnknown, ClusterIdTaken, SpecHasChanged),
         *(MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
     )
     for kind in expected:

@@ -362,8 +362,23 @@ def set_back(events: Sequence[Event]) -> str:
     return str(said.data.get("why", ""))
 
 
-def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:
-    """`is_running`: whether Temporal has the migration's own run; `None` where that is not known. `ended`: how it has ended."""
+ELSEWHERE = (
+    "First make sure that this is the Temporal in which the migration was started: nobody has asked there for tasks of {0} for "
+    "five minutes. Compare TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_PROFILE of the API with those of the workers, "
+    "correct what differs, and restart who had it wrong. Start no other migration of this cluster before: the run may go on "
+    "elsewhere, and another one takes the cluster from it amid a roll. Where it is the right Temporal, and was made anew, or "
+    "has forgotten the run, start keeperless-workflows and keeperless-activities with it: then another migration, as with "
+    '`"hold": true`, is let through, and finds out where the cluster is; this one is closed.'
+)
+"""Of a Temporal that does not know a run, and in which nobody works for any."""
+
+
+def of_run(
+    is_running: bool | None, ended: str, record: MigrationRecord, now: datetime, unserved: str = ""
+) -> Iterator[Blocker]:
+    """`is_running`: whether Temporal has the migration's own run; `None` where that is not known. `ended`: how it has ended.
+    `unserved`: of a Temporal that does not know it, the queues that nobody asks for tasks, and where.
+    """
     if is_running is not False or record.progress.state is MigrationState.PLANNING:
         return
     how = ended or "it was terminated, or its history is gone"
@@ -372,7 +387,9 @@ def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: da
         "the migration's workflow",
         observed=f"Temporal has no running workflow of this migration: {how}"[:MOST_OBSERVED],
         expected=f"a running workflow with the id {record.workflow_id}",
-        fix=(UNLIMITED if TOO_LARGE.search(ended) else "")
+        fix=ELSEWHERE.format(unserved)
+        if unserved
+        else (UNLIMITED if TOO_LARGE.search(ended) else "")
         + 'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
         "can be resumed or led back. This one is then closed.",
         since=now,

@@ -2,19 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from temporalio import activity
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from api.app import create_app
+from api.pollers import unserved
 from api.runs import start_run
 from api.settings import ApiSettings
-from api.temporal import Temporal
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain.contracts import TaskQueue
 from domain.records import MigrationRecord, MigrationState
 
 BUSY_MACHINE = 4.0
@@ -158,10 +165,68 @@ async def test_a_migration_whose_run_was_terminated_is_out_of_the_way(
     assert ended["links"]["temporal_ui"].endswith(f"/workflows/cluster%2F{spec.cluster_id}/{first['run_id']}")
 
 
+@activity.defn
+async def nothing() -> None: ...
+
+
+@pytest.fixture
+async def served(worker: None, temporal_client: Client, temporal_address: str) -> AsyncIterator[None]:
+    """By who asks for tasks of the two queues without which no migration gets on."""
+    async with Worker(temporal_client, task_queue=TaskQueue.CLUSTER, activities=[nothing]), asyncio.timeout(20):
+        temporal = Temporal({"target_host": temporal_address})
+        while True:
+            if not await unserved(temporal):
+                break
+            await asyncio.sleep(0.1)
+        yield
+
+
+@pytest.fixture
+async def elsewhere(temporal_client: Client, temporal_address: str) -> Temporal:
+    """Another namespace that is there, and in which nobody works."""
+    name = f"elsewhere-{uuid4()}"
+    asked = RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=Duration(seconds=86400))
+    await temporal_client.workflow_service.register_namespace(asked)
+    found = Temporal({"target_host": temporal_address, "namespace": name})
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(TemporalRefused, TemporalUnavailable):
+                await found.ping()
+                return found
+            await asyncio.sleep(0.1)
+
+
+async def test_a_temporal_in_which_nobody_works_ends_nothing(
+    api: Any,
+    claim: Callable[[str], Awaitable[None]],
+    settings: ApiSettings,
+    elsewhere: Temporal,
+    serve: Any,
+    expect_problem: Expect,
+) -> None:
+    """Somebody restarted the API with another namespace, which is there: the migration may go on where it was started."""
+    spec = await api.registered()
+    first = (await api.post_migration(spec.name)).json()
+    await claim(first["id"])
+    async with serve(create_app(settings, elsewhere)) as lost:
+        problem = expect_problem(await lost.post_migration(spec.name), 409, "cluster-busy")
+        (gone,) = [
+            entry
+            for entry in (await lost.http.get(f"/migrations/{first['id']}/blockers")).json()["items"]
+            if entry["code"] == "run-gone"
+        ]
+    assert problem["links"] == {"migration": first["links"]["self"]}
+    for said in (problem["detail"], gone["fix"]):
+        assert f"in namespace {elsewhere.namespace} at" in said
+        assert "start keeperless-workflows and keeperless-activities with it" in said
+    assert (await api.wiring.ledger.migration(first["id"])).ended_at is None
+
+
+@pytest.mark.usefixtures("served")
 async def test_a_claimed_migration_that_temporal_does_not_know_any_more_is_out_of_the_way(
     api: Any, claim: Callable[[str], Awaitable[None]], make_migration: Callable[..., MigrationRecord]
 ) -> None:
-    """Its retention is over, or the database was made anew."""
+    """Its retention is over, or the database was made anew, and workers are there for the next one."""
     spec = await api.registered()
     first = make_migration(spec)
     await api.wiring.ledger.create_migration(first)

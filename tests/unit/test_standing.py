@@ -567,6 +567,15 @@ def test_a_run_that_is_gone_is_told(is_running: bool | None, state: MigrationSta
     assert [entry.code for entry in of_run(is_running, "", a_migration(state), NOW)] == (["run-gone"] if is_told else [])
 
 
+def test_a_temporal_in_which_nobody_works_may_be_another_one_than_the_runs() -> None:
+    where = "task queue migrations and cluster in namespace default at localhost:7233"
+    (entry,) = of_run(False, "", a_migration(), NOW, where)
+    assert entry.code == "run-gone"
+    assert entry.fix.startswith("First make sure that this is the Temporal in which the migration was started")
+    assert where in entry.fix
+    assert "Start no other migration of this cluster before" in entry.fix
+
+
 BEATING = PendingTask("run_check", "checks", NOW, NOW, taken_at=NOW, worker="7@h", heard_at=NOW)
 
 
