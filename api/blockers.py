@@ -15,6 +15,7 @@ from pydantic import Field
 from api.absences import absence_of, heard_of, in_time, missing
 from api.answers import Outgoing
 from api.changes import changed_here
+from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
@@ -302,7 +303,9 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
             await wiring.ledger.prove_writable(record.id)
         except LedgerUnavailable as error:
             if is_last:
-                return _of_ledger(error, "migrations can write down what they do", now)
+                entry = _of_ledger(error, "migrations can write down what they do", now)
+                disk = await of_disk(wiring.settings.ledger_url)
+                return entry.model_copy(update={"observed": f"{entry.observed}; {disk}"}) if disk else entry
         else:
             break
     return None

@@ -92,6 +92,12 @@ FILE_SYSTEM = (
     "NFS, CIFS or FUSE SQLite's locks and its -shm do not work: with all programs stopped move the file, its -wal and its -shm "
     f"to a local file system, or use PostgreSQL. {NOTHING_LOST}"
 )
+BUSY_DISK = (
+    "Its disk takes longer than that, mostly because somebody else keeps it busy: a node that recovers its logs, a copy, a "
+    "backup (`iostat -x 1`: w_await, %util; `iotop`; /proc/pressure/io). Let that end, or move that: the ledger stays where it "
+    "is. Where the disk has nothing to do, and yet does not answer: `dmesg`, `smartctl -a`. Only where the file is on NFS, on "
+    f"CIFS or FUSE (`findmnt -T FILE`), whose locks SQLite cannot rely on, has it to be moved one day. {NOTHING_LOST}"
+)
 FULL = (
     "Make room on the file system of the database (`df`, `df -i`; of PostgreSQL also that of pg_wal: an unused replication "
     f"slot keeps all of it, pg_replication_slots). {NOTHING_LOST}"
@@ -165,5 +171,5 @@ def fix_of_silence(stage: Stage, dialect: str) -> str:
     if stage is Stage.WAITING:
         return MEND
     if dialect == "sqlite":
-        return FILE_SYSTEM
+        return BUSY_DISK
     return {Stage.CONNECTING: SILENT, Stage.WORKING: STANDS_STILL, Stage.COMMITTING: COMMIT_HANGS}[stage]

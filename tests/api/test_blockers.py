@@ -35,7 +35,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.notes.look_here import look_here
 from api import blockers as looked_up
-from api import observing, pending, pollers, unattended
+from api import ledger_disk, observing, pending, pollers, unattended
 from api.app import create_app
 from api.commands import Answer, CommandStatus, send
 from api.pending import RunSeen
@@ -1009,6 +1009,37 @@ async def test_a_ledger_that_nobody_can_write_is_told_although_the_migration_is_
     assert keys(answer) == [("node-down", "broker-2"), ("ledger-unavailable", "the ledger"), ("held", "the migration")]
     assert "database is locked" in answer["items"][1]["observed"]
     assert "ledger-unavailable" not in [code for code, _ in keys(await blockers(api, migration_id))]
+
+
+@pytest.mark.parametrize(
+    ("worked", "kind", "words"),
+    [
+        (980, "ext4", "; its disk vda was busy for 98% of a second meanwhile, 490 ms a request"),
+        (20, "ext4", "try again"),
+        (20, "nfs4", "; it lies on nas:/v (nfs4) at /data"),
+    ],
+)
+async def test_a_ledger_that_is_silent_is_told_with_what_its_disk_is_at(
+    api: Any, monkeypatch: pytest.MonkeyPatch, worked: int, kind: str, words: str
+) -> None:
+    """As where a node recovers its logs on that disk: a commit waits for all that is to be written before."""
+    times = iter([0, 2])
+
+    async def prove_writable(_: str) -> None:
+        raise LedgerUnavailable("ledger at /data/ledger.db: its commit was not confirmed within 1.5 s; try again")
+
+    def devices_of(paths: list[str]) -> dict[str, tuple[str, int, int, int]]:
+        done = next(times)
+        return {paths[0]: ("vda", done, done * worked // 2, done * worked // 2)}
+
+    monkeypatch.setattr(ledger_disk, "devices_of", devices_of)
+    monkeypatch.setattr(ledger_disk, "time", SimpleNamespace(monotonic=iter([0.0, 1.0]).__next__, sleep=lambda _: None))
+    monkeypatch.setattr(ledger_disk, "mounted_at", lambda _: f"nas:/v ({kind}) at /data")
+    monkeypatch.setattr(api.wiring.ledger, "prove_writable", prove_writable)
+    migration = await api.wiring.ledger.migration(await migrating(api))
+    entry = await looked_up._unwritable(api.wiring, migration, NOW)
+    assert entry is not None
+    assert entry.observed.endswith(words)
 
 
 @pytest.mark.usefixtures("watcher", "worker")

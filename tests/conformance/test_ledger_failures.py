@@ -25,6 +25,7 @@ from domain.records import Command, CommandKind, EventDraft, MigrationState
 from ledger import commands
 from ledger.database import Database, Timeouts, _postgresql_arguments, translated
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
+from ledger.fixes import Stage, fix_of_silence
 from ledger.ledger import SqlLedger
 from ledger.schema import upgrade
 
@@ -186,6 +187,14 @@ async def test_where_all_connections_are_in_use_it_is_told_what_the_oldest_waits
         await asyncio.gather(*others, return_exceptions=True)
     finally:
         await database.close()
+
+
+@pytest.mark.parametrize("stage", [Stage.CONNECTING, Stage.WORKING, Stage.COMMITTING])
+def test_a_slow_disk_is_no_reason_to_move_the_ledger(stage: Stage) -> None:
+    fix = fix_of_silence(stage, "sqlite")
+    assert "iostat -x" in fix
+    assert "the ledger stays where it is" in fix
+    assert "PostgreSQL" not in fix
 
 
 class Refused(Exception):
