@@ -3,24 +3,20 @@ were paused by somebody.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from temporalio.api.common.v1 import Payloads, WorkflowExecution
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.deployment.v1 import WorkerDeploymentVersion
 from temporalio.api.enums.v1 import (
     EventType,
-    PendingActivityState,
     PendingWorkflowTaskState,
     TaskQueueType,
-    TimeoutType,
 )
-from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
-from temporalio.api.workflow.v1 import PendingActivityInfo, PendingWorkflowTaskInfo
+from temporalio.api.workflow.v1 import PendingWorkflowTaskInfo
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
     DescribeWorkflowExecutionResponse,
@@ -29,39 +25,20 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
-from api.observing import OWN_ERRORS, unforeseen
+from api.pending_activities import UNPAUSE, said_by, task_of
 from api.pollers import unserved
 from api.runs import described, run_of
-from api.strays import FIXES as FIXES_OF_STRAYS
-from api.strays import stray_behind
-from api.stumbles import WHERE, why_failed
+from api.stumbles import why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain import pending_tasks
-from domain.contracts import ActivityName, TaskQueue
+from domain.contracts import TaskQueue
 from domain.pending_tasks import PendingTask
 from domain.records import MigrationRecord
 
 QUESTION_LIMIT = timedelta(seconds=6)
 """For a worker to answer for a run. It may have to read the run's history first."""
 
-QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
-"""Of a migration's activities; every other is on the queue of effects."""
-
-IN_WORK = frozenset(
-    {
-        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
-        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
-        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
-    }
-)
-"""Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
-
 WORKFLOW = "the migration's workflow"
-
-UNPAUSE = (
-    "If it was not meant, let it go on: `temporal {}`, or in Temporal's UI. To stop between two nodes, with a reason, "
-    "POST /migrations/{{id}}/hold."
-)
 
 UNLIMIT = (
     "If it was not meant, take it away: `temporal task-queue config set --task-queue {} --task-queue-type activity "
@@ -78,20 +55,6 @@ UNVERSION = (
     "--unversioned` (and set-ramping-version --delete). Nothing else helps, and no log tells of it. If that deployment has to "
     "stay, it must not poll task queue {}."
 )
-
-LOST, LOST_ATTEMPTS = "its worker was lost in the middle of it, and so it was before", 3
-"""From how many attempts on that is no accident."""
-LOST_FIX = (
-    "Something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of systemd-oomd, and at its "
-    "exit status where it is restarted; give it more. It is tried again by itself."
-)
-
-STOPPED_IN_ORDER = "WorkerShutdown"
-"""Temporal's type for: whoever was at it has ended, and could not finish it."""
-
-FIXES = FIXES_OF_STRAYS | {LOST: LOST_FIX}
-"""By error, where there is a better one than that of all."""
-
 
 ENDED: dict[int, str] = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "it ran into a time limit that somebody has set",
@@ -157,7 +120,7 @@ async def in_work(temporal: Temporal, records: Sequence[MigrationRecord], queue:
             asked = (described(client, record.workflow_id) for record in records)
             runs = await asyncio.gather(*asked, return_exceptions=True)
         found = [
-            (record.cluster, _task(activity, record.workflow_id))
+            (record.cluster, task_of(activity, record.workflow_id))
             for record, run in zip(records, runs, strict=True)
             if not isinstance(run, BaseException)
             for activity in run.pending_activities
@@ -172,7 +135,7 @@ async def tasks_of(temporal: Temporal, record: MigrationRecord, limit: timedelta
         description = await described(client, record.workflow_id)
     if run_of(description).migration_id != record.id or description.workflow_extended_info.HasField("pause_info"):
         return []
-    tasks = [_task(activity, record.workflow_id) for activity in description.pending_activities]
+    tasks = [task_of(activity, record.workflow_id) for activity in description.pending_activities]
     if description.HasField("pending_workflow_task"):
         again = ("", "") if description.pending_workflow_task.attempt > 1 else None
         tasks.append(_workflow_task(description.pending_workflow_task, again))
@@ -189,7 +152,7 @@ async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
         for event in events:
             if event.HasField("workflow_execution_terminated_event_attributes"):
                 found = event.workflow_execution_terminated_event_attributes
-                return f"terminated {_by(found.identity, found.reason)}"
+                return f"terminated {said_by(found.identity, found.reason)}"
             if event.HasField("workflow_execution_failed_event_attributes"):
                 failure = event.workflow_execution_failed_event_attributes.failure
                 return f"it failed: {failure.message}" if failure.HasField("server_failure_info") else "it failed"
@@ -235,7 +198,7 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
             queue=TaskQueue.MIGRATIONS,
             begun_at=pause.paused_time.ToDatetime(UTC),
             due_at=pause.paused_time.ToDatetime(UTC),
-            paused=_by(pause.identity, pause.reason),
+            paused=said_by(pause.identity, pause.reason),
             fix=UNPAUSE.format(f"workflow unpause --workflow-id '{execution.workflow_id}'"),
         )
     elif not pinned.deployment_name and description.HasField("pending_workflow_task"):
@@ -243,7 +206,7 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         failure = await why_failed(client, execution) if task.attempt > 1 else None
         yield _workflow_task(task, failure)
     for activity in description.pending_activities:
-        yield _task(activity, execution.workflow_id)
+        yield task_of(activity, execution.workflow_id)
 
 
 def _pinned(description: DescribeWorkflowExecutionResponse, to: WorkerDeploymentVersion) -> PendingTask:
@@ -285,7 +248,7 @@ async def _withheld(client: Client, task: PendingTask) -> PendingTask:
     if not found.HasField("rate_limit"):
         return task
     limit = f"by a limit of {found.rate_limit.requests_per_second:g} tasks a second on task queue {task.queue}"
-    by = _by(found.metadata.update_identity, found.metadata.reason)
+    by = said_by(found.metadata.update_identity, found.metadata.reason)
     return replace(task, paused=f"{limit}, set {by}", fix=UNLIMIT.format(task.queue))
 
 
@@ -303,81 +266,3 @@ def _workflow_task(task: PendingWorkflowTaskInfo, failure: tuple[str, str] | Non
         error=error,
         fix=fix,
     )
-
-
-def _task(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
-    is_taken = activity.state in IN_WORK
-    is_again = activity.HasField("next_attempt_schedule_time")
-    due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
-    is_between = is_again and activity.HasField("last_attempt_complete_time")
-    begun = activity.last_attempt_complete_time if is_between else activity.scheduled_time
-    since = activity.pause_info.pause_time if activity.paused else begun
-    error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
-    is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
-    error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
-    fix = FIXES.get(error, "")
-    if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
-        error += f" (it is {activity.last_worker_identity})"
-    at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
-    named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
-    return PendingTask(
-        what=activity.activity_type.name,
-        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
-        begun_at=since.ToDatetime(UTC),
-        due_at=due.ToDatetime(UTC),
-        taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
-        worker=activity.last_worker_identity if is_taken else "",
-        heard_at=_heard_at(activity) if is_taken else None,
-        at=at,
-        at_since=at_since,
-        attempt=activity.attempt,
-        error=error,
-        paused=_pause_of(activity.pause_info) if activity.paused else "",
-        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
-        named=named,
-    )
-
-
-def _heard_at(activity: PendingActivityInfo) -> datetime | None:
-    """When its worker said last that it is at it; `None` where it need not."""
-    if not activity.activity_options.heartbeat_timeout.ToTimedelta():
-        return None
-    return max(at.ToDatetime(UTC) for at in (activity.last_started_time, activity.last_heartbeat_time))
-
-
-def progress_in(details: Payloads) -> tuple[str, datetime | None]:
-    """What an attempt that tells it (`activities.beating`, `activities.heartbeat`) is at, and since when; else nothing."""
-    try:
-        told = json.loads(details.payloads[0].data)
-        words = told["at"] if "at" in told else f"{told['stage']}, {told['done']} of {told['total']}"
-        since = datetime.fromisoformat(told["since"])
-    except (IndexError, ValueError, TypeError, KeyError):
-        return "", None
-    return words, since
-
-
-def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:
-    """Somebody has paused this one, or a rule of the namespace has paused all that fit it."""
-    if pause.HasField("rule"):
-        return f"by a rule, {_by(pause.rule.identity, pause.rule.reason)}"
-    return _by(pause.manual.identity, pause.manual.reason)
-
-
-def _by(identity: str, reason: str) -> str:
-    return f"by {identity or 'somebody'}" + (f": {reason}" if reason else "")
-
-
-def _error_of(failure: Failure) -> str:
-    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
-
-    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
-    """
-    if failure.HasField("server_failure_info") and failure.HasField("cause"):
-        return _error_of(failure.cause)
-    if failure.HasField("timeout_failure_info") or failure.application_failure_info.type == STOPPED_IN_ORDER:
-        return ""
-    if failure.application_failure_info.type in OWN_ERRORS:
-        return failure.message
-    if (stray := stray_behind(failure.message)) is not None:
-        return stray.what
-    return f"{unforeseen(failure.application_failure_info.type)}: {WHERE}"

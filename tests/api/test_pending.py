@@ -34,7 +34,8 @@ from temporalio.worker._workflow import _DeadlockError
 
 from api import pending
 from api.observing import _told
-from api.pending import RunSeen, _task, run_seen
+from api.pending import RunSeen, run_seen
+from api.pending_activities import task_of
 from api.stumbles import words_of
 from domain import blocker_codes, pending_tasks
 from domain.blocker import Blocker
@@ -491,7 +492,7 @@ def test_a_look_by_another_release_is_told_as_such() -> None:
 
 
 def pending_of(found: PendingActivityInfo) -> pending_tasks.PendingTask:
-    return _task(found, "a workflow")
+    return task_of(found, "a workflow")
 
 
 @pytest.mark.parametrize("state", ["STARTED", "CANCEL_REQUESTED", "PAUSE_REQUESTED"])

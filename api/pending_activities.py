@@ -1,0 +1,124 @@
+"""What Temporal says of one activity of a run: whether it lies there, is in work, fails, or was paused by somebody."""
+
+import json
+from datetime import UTC, datetime
+
+from temporalio.api.common.v1 import Payloads
+from temporalio.api.enums.v1 import PendingActivityState, TimeoutType
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.workflow.v1 import PendingActivityInfo
+
+from api.observing import OWN_ERRORS, unforeseen
+from api.strays import FIXES as FIXES_OF_STRAYS
+from api.strays import stray_behind
+from api.stumbles import WHERE
+from domain.contracts import ActivityName, TaskQueue
+from domain.pending_tasks import PendingTask
+
+QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
+"""Of a migration's activities; every other is on the queue of effects."""
+
+IN_WORK = frozenset(
+    {
+        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
+    }
+)
+"""Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
+
+UNPAUSE = (
+    "If it was not meant, let it go on: `temporal {}`, or in Temporal's UI. To stop between two nodes, with a reason, "
+    "POST /migrations/{{id}}/hold."
+)
+
+LOST, LOST_ATTEMPTS = "its worker was lost in the middle of it, and so it was before", 3
+"""From how many attempts on that is no accident."""
+LOST_FIX = (
+    "Something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of systemd-oomd, and at its "
+    "exit status where it is restarted; give it more. It is tried again by itself."
+)
+
+STOPPED_IN_ORDER = "WorkerShutdown"
+"""Temporal's type for: whoever was at it has ended, and could not finish it."""
+
+FIXES = FIXES_OF_STRAYS | {LOST: LOST_FIX}
+"""By error, where there is a better one than that of all."""
+
+
+def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
+    is_taken = activity.state in IN_WORK
+    is_again = activity.HasField("next_attempt_schedule_time")
+    due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
+    is_between = is_again and activity.HasField("last_attempt_complete_time")
+    begun = activity.last_attempt_complete_time if is_between else activity.scheduled_time
+    since = activity.pause_info.pause_time if activity.paused else begun
+    error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
+    is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+    error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
+    fix = FIXES.get(error, "")
+    if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
+        error += f" (it is {activity.last_worker_identity})"
+    at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
+    named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
+    return PendingTask(
+        what=activity.activity_type.name,
+        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
+        begun_at=since.ToDatetime(UTC),
+        due_at=due.ToDatetime(UTC),
+        taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
+        worker=activity.last_worker_identity if is_taken else "",
+        heard_at=_heard_at(activity) if is_taken else None,
+        at=at,
+        at_since=at_since,
+        attempt=activity.attempt,
+        error=error,
+        paused=_pause_of(activity.pause_info) if activity.paused else "",
+        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
+        named=named,
+    )
+
+
+def _heard_at(activity: PendingActivityInfo) -> datetime | None:
+    """When its worker said last that it is at it; `None` where it need not."""
+    if not activity.activity_options.heartbeat_timeout.ToTimedelta():
+        return None
+    return max(at.ToDatetime(UTC) for at in (activity.last_started_time, activity.last_heartbeat_time))
+
+
+def progress_in(details: Payloads) -> tuple[str, datetime | None]:
+    """What an attempt that tells it (`activities.beating`, `activities.heartbeat`) is at, and since when; else nothing."""
+    try:
+        told = json.loads(details.payloads[0].data)
+        words = told["at"] if "at" in told else f"{told['stage']}, {told['done']} of {told['total']}"
+        since = datetime.fromisoformat(told["since"])
+    except (IndexError, ValueError, TypeError, KeyError):
+        return "", None
+    return words, since
+
+
+def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:
+    """Somebody has paused this one, or a rule of the namespace has paused all that fit it."""
+    if pause.HasField("rule"):
+        return f"by a rule, {said_by(pause.rule.identity, pause.rule.reason)}"
+    return said_by(pause.manual.identity, pause.manual.reason)
+
+
+def said_by(identity: str, reason: str) -> str:
+    return f"by {identity or 'somebody'}" + (f": {reason}" if reason else "")
+
+
+def _error_of(failure: Failure) -> str:
+    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
+
+    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
+    """
+    if failure.HasField("server_failure_info") and failure.HasField("cause"):
+        return _error_of(failure.cause)
+    if failure.HasField("timeout_failure_info") or failure.application_failure_info.type == STOPPED_IN_ORDER:
+        return ""
+    if failure.application_failure_info.type in OWN_ERRORS:
+        return failure.message
+    if (stray := stray_behind(failure.message)) is not None:
+        return stray.what
+    return f"{unforeseen(failure.application_failure_info.type)}: {WHERE}"
