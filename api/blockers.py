@@ -286,7 +286,7 @@ async def _look(
             "the look at the cluster",
             observed=str(error),
             expected="a worker can look at it",
-            fix="Mend what is named. The log of keeperless-activities has it whole.",
+            fix=error.fix,
             since=now,
         )
     except (TemporalUnavailable, TemporalRefused) as error:

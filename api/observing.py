@@ -12,9 +12,11 @@ from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
 from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
+from api import replaced_code
 from api.links import cluster_url, migration_url
 from api.strays import stray_behind
 from api.temporal import Temporal
+from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, Payload, TaskQueue
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.questions import (
@@ -38,6 +40,8 @@ LOOK_LIMIT = timedelta(seconds=30)
 """For the look itself. Every part of it has a shorter limit of its own, and is unknown after that."""
 
 
+WATCHER = PROGRAM_OF[TaskQueue.WATCH]
+
 CAUSE_LIMIT = timedelta(seconds=14)
 """In which a cause is named, all in all: who asks why nothing happens is told before a quarter of a minute is over."""
 
@@ -57,8 +61,15 @@ class NoWorker(Transient):
         super().__init__("No activity worker answered on the task queue `watch`. Start keeperless-activities, and ask again.")
 
 
+MEND = "Mend what is named. The log of keeperless-activities has it whole."
+
+
 class ObservationFailed(Permanent):
-    """A worker looked, and failed as a whole. (What does not answer is no failure, but unknown.)"""
+    """A worker looked, and failed as a whole. (What does not answer is no failure, but unknown.) `fix`: what mends it."""
+
+    def __init__(self, said: str, fix: str = "") -> None:
+        super().__init__(said)
+        self.fix = fix or MEND
 
 
 async def observe(temporal: Temporal, cluster: str) -> ClusterSight:
@@ -152,6 +163,18 @@ def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
+def worded(kind: str | None, message: str, program: str) -> tuple[str, str] | None:
+    """What a failed activity of a program says, and its fix where there is a better one than that of all; `None` where it is a
+    bug, whose text may hold anything."""
+    if kind in OWN_ERRORS:
+        return message, ""
+    if (stray := stray_behind(message)) is not None:
+        return stray.what, stray.fix
+    if kind in replaced_code.OF_ITS_FILES:
+        return replaced_code.WHAT.format(kind), replaced_code.fix_of(program)
+    return None
+
+
 def unforeseen(kind: str | None) -> str:
     """In words. Of the error itself only its class, which holds no value."""
     return "in a way that nobody foresaw" + (f" ({kind})" if kind is not None and kind.isidentifier() else "")
@@ -160,10 +183,9 @@ def unforeseen(kind: str | None) -> str:
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
         return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
-    if is_worded(cause):
-        return ObservationFailed(cause.message)
-    stray = stray_behind(cause.message) if isinstance(cause, ApplicationError) else None
-    if stray is not None:
-        return ObservationFailed(f"{stray.what[0].upper()}{stray.what[1:]}. {stray.fix}")
+    told = worded(cause.type, cause.message, WATCHER) if isinstance(cause, ApplicationError) else None
+    if told is not None:
+        said, fix = told
+        return ObservationFailed(said if is_worded(cause) else f"{said[0].upper()}{said[1:]}", fix)
     kind = cause.type if isinstance(cause, ApplicationError) else None
     return ObservationFailed(f"The activity failed {unforeseen(kind)}: the activity worker's log has the cause.")

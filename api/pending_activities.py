@@ -8,10 +8,10 @@ from temporalio.api.enums.v1 import PendingActivityState, TimeoutType
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
-from api.observing import OWN_ERRORS, unforeseen
+from api.observing import unforeseen, worded
 from api.strays import FIXES as FIXES_OF_STRAYS
-from api.strays import stray_behind
 from api.stumbles import WHERE
+from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, TaskQueue
 from domain.pending_tasks import PendingTask
 
@@ -42,9 +42,6 @@ LOST_FIX = (
 STOPPED_IN_ORDER = "WorkerShutdown"
 """Temporal's type for: whoever was at it has ended, and could not finish it."""
 
-FIXES = FIXES_OF_STRAYS | {LOST: LOST_FIX}
-"""By error, where there is a better one than that of all."""
-
 
 def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     is_taken = activity.state in IN_WORK
@@ -53,17 +50,18 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     is_between = is_again and activity.HasField("last_attempt_complete_time")
     begun = activity.last_attempt_complete_time if is_between else activity.scheduled_time
     since = activity.pause_info.pause_time if activity.paused else begun
-    error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
+    queue = QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER)
+    error, fix = failed_of(activity.last_failure, queue) if activity.HasField("last_failure") else ("", "")
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
-    error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
-    fix = FIXES.get(error, "")
+    if is_lost and activity.attempt > LOST_ATTEMPTS:
+        error, fix = LOST, LOST_FIX
     if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
         error += f" (it is {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return PendingTask(
         what=activity.activity_type.name,
-        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
+        queue=queue,
         begun_at=since.ToDatetime(UTC),
         due_at=due.ToDatetime(UTC),
         taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
@@ -108,17 +106,15 @@ def said_by(identity: str, reason: str) -> str:
     return f"by {identity or 'somebody'}" + (f": {reason}" if reason else "")
 
 
-def _error_of(failure: Failure) -> str:
-    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
+def failed_of(failure: Failure, queue: TaskQueue) -> tuple[str, str]:
+    """The error, and its fix where there is a better one than that of all.
 
-    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
+    Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error. Of a
+    failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
     """
     if failure.HasField("server_failure_info") and failure.HasField("cause"):
-        return _error_of(failure.cause)
-    if failure.HasField("timeout_failure_info") or failure.application_failure_info.type == STOPPED_IN_ORDER:
-        return ""
-    if failure.application_failure_info.type in OWN_ERRORS:
-        return failure.message
-    if (stray := stray_behind(failure.message)) is not None:
-        return stray.what
-    return f"{unforeseen(failure.application_failure_info.type)}: {WHERE}"
+        return failed_of(failure.cause, queue)
+    kind = failure.application_failure_info.type
+    if failure.HasField("timeout_failure_info") or kind == STOPPED_IN_ORDER:
+        return "", ""
+    return worded(kind, failure.message, PROGRAM_OF[queue]) or (f"{unforeseen(kind)}: {WHERE}", "")

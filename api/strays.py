@@ -3,12 +3,14 @@
 import re
 from dataclasses import dataclass
 
-from domain.contracts import ActivityName
+from domain.contracts import WORKFLOW_TYPE, ActivityName
 
 UNDECODED = "Failed decoding arguments"
-KNOWN = re.compile(r"(?:available activities|Supported types|Known types are): (.*)", re.DOTALL)
+KNOWN = re.compile(r"(?:available activities|available workflows|Supported types|Known types are): (.*)", re.DOTALL)
 """In the words of Temporal's SDKs for Python and TypeScript, Go and Java, which list what a worker knows in place of what it is
 asked for."""
+UNLISTED = "no such function is exported by the workflow bundle"
+"""That for TypeScript of a workflow: it lists nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,14 @@ FIXES = {stray.what: stray.fix for stray in (OTHER_RELEASE, OTHER_SERVICE)}
 
 
 def stray_behind(message: str) -> Stray | None:
-    """Whose worker it was that an activity failed with, before it began: it does not know it, or not what it is given. An SDK
-    says so in words that tell no value."""
+    """Whose worker it was that an activity or a workflow failed with, before it began: it does not know it, or not what it is
+    given. An SDK says so in words that tell no value."""
     if message == UNDECODED:
         return OTHER_RELEASE
+    if UNLISTED in message:
+        return OTHER_SERVICE
     known = KNOWN.search(message)
     if known is None:
         return None
-    is_ours = bool(set(re.findall(r"\w+", known.group(1))) & set(ActivityName))
+    is_ours = bool(set(re.findall(r"\w+", known.group(1))) & {*ActivityName, WORKFLOW_TYPE})
     return OTHER_RELEASE if is_ours else OTHER_SERVICE

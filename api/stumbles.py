@@ -12,7 +12,9 @@ from temporalio.api.history.v1 import HistoryEvent, WorkflowTaskFailedEventAttri
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
+from api import replaced_code
 from api.observing import unforeseen
+from api.strays import UNDECODED, stray_behind
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 
 LAST_EVENTS = 10
@@ -26,8 +28,6 @@ TASK_FAILED: Final = "workflow_task_failed_event_attributes"
 
 WHERE = "the worker's log has the cause"
 
-UNREADABLE = "Failed decoding arguments"
-"""What `temporalio` says of a result that is not what the activity gives."""
 BY_HAND = "an activity was completed by {}, and not by the worker that was at it: what was given for it cannot be read"
 BY_HAND_FIX = (
     "Somebody has completed it by hand (`temporal activity complete`, or Temporal's UI). Take that back: `temporal workflow "
@@ -74,7 +74,7 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
     since = list(takewhile(lambda event: not event.HasField("workflow_task_completed_event_attributes"), events))
     failed = _failed(since)
     told = next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
-    if told is not None and told.failure.message == UNREADABLE and (by := _completed_by_hand(since)):
+    if told is not None and told.failure.message == UNDECODED and (by := _completed_by_hand(since)):
         return BY_HAND.format(by), BY_HAND_FIX.format(execution.workflow_id)
     return words_of(told) if told is not None else None
 
@@ -111,17 +111,20 @@ def _completed_by_hand(events: Sequence[HistoryEvent]) -> str:
 
 
 def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
-    """The error and its fix. What the server itself says tells no value of ours."""
+    """The error and its fix, of what lies in a worker with its name. What the server itself says tells no value of ours."""
+    kind = failed.failure.application_failure_info.type
+    stray = stray_behind(failed.failure.message) if failed.failure.message != UNDECODED else None
+    if stray is not None:
+        return f"{stray.what} (it is {failed.identity})", stray.fix
+    if kind in replaced_code.OF_ITS_FILES:
+        of_files = f"{replaced_code.WHAT.format(kind)} (it is {failed.identity})"
+        return of_files, replaced_code.fix_of("keeperless-workflows")
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
         return OTHER_CODE, OTHER_CODE_FIX
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
         return failed.failure.message, SEARCH_ATTRIBUTES_FIX
     if MACHINES in failed.failure.message:
         return OUT_OF_STEP, OUT_OF_STEP_FIX
-    if failed.failure.application_failure_info.type == DEADLOCK:
+    if kind == DEADLOCK:
         return STARVED, STARVED_FIX
-    return (
-        failed.failure.message
-        if failed.failure.HasField("server_failure_info")
-        else f"{unforeseen(failed.failure.application_failure_info.type)}: {WHERE}"
-    ), ""
+    return (failed.failure.message if failed.failure.HasField("server_failure_info") else f"{unforeseen(kind)}: {WHERE}"), ""

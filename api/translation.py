@@ -132,7 +132,7 @@ def _(error: NoWorker) -> Problem:
 
 @problem_of.register
 def _(error: ObservationFailed) -> Problem:
-    return Problem(ProblemKind.OBSERVATION_FAILED, str(error))
+    return Problem(ProblemKind.OBSERVATION_FAILED, f"{str(error).rstrip('.')}. {error.fix}")
 
 
 @problem_of.register

@@ -33,7 +33,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymen
 from temporalio.worker._workflow import _DeadlockError
 
 from api import pending
-from api.observing import _told
+from api.observing import ObservationFailed, _told
 from api.pending import RunSeen, run_seen
 from api.pending_activities import task_of
 from api.stumbles import words_of
@@ -491,6 +491,13 @@ def test_a_look_by_another_release_is_told_as_such() -> None:
     assert "nobody foresaw" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
 
 
+def test_a_look_by_a_worker_whose_code_was_replaced_is_told_as_such() -> None:
+    error = _told(ApplicationError("cannot import name 'X' from 'domain.contracts'", type="ImportError"))
+    assert isinstance(error, ObservationFailed)
+    assert str(error).startswith("Its code on disk is not what it was started from (ImportError)")
+    assert error.fix.startswith("Restart keeperless-activities")
+
+
 def pending_of(found: PendingActivityInfo) -> pending_tasks.PendingTask:
     return task_of(found, "a workflow")
 
@@ -540,6 +547,41 @@ def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
     error, fix = words_of(failed)
     assert "no processor" in error
     assert "CPUQuota=" in fix
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Workflow class ZkToKraftMigration is not registered on this worker, available workflows: SchemaMigration",
+        "unable to find workflow type: ZkToKraftMigration. Supported types: [SchemaMigration]",
+        'Workflow Type "ZkToKraftMigration" is not registered with a worker. Known types are: SchemaMigration',
+        "Failed to initialize workflow of type 'ZkToKraftMigration': no such function is exported by the workflow bundle",
+    ],
+)
+def test_a_workflow_worker_of_another_service_is_told_as_such(message: str) -> None:
+    failed = WorkflowTaskFailedEventAttributes(identity="7@billing-03")
+    failed.failure.message = message
+    failed.failure.application_failure_info.type = "NotFoundError"
+    error, fix = words_of(failed)
+    assert error.startswith("a worker of another service asks this task queue")
+    assert error.endswith("(it is 7@billing-03)")
+    assert "a namespace of its own" in fix
+
+
+@pytest.mark.parametrize("kind", ["ImportError", "ModuleNotFoundError", "SyntaxError"])
+def test_a_program_whose_code_was_replaced_under_it_is_to_be_restarted(kind: str) -> None:
+    failed = WorkflowTaskFailedEventAttributes(identity="7@c1")
+    failed.failure.message = "cannot import name 'X' from 'domain.contracts' (/opt/keeperless/domain/contracts.py)"
+    failed.failure.application_failure_info.type = kind
+    error, fix = words_of(failed)
+    assert error.startswith(f"its code on disk is not what it was started from ({kind})")
+    assert "7@c1" in error
+    assert fix.startswith("Restart keeperless-workflows")
+    found = PendingActivityInfo(attempt=2)
+    found.activity_type.name = ActivityName.RUN_CHECK
+    found.last_failure.CopyFrom(failed.failure)
+    assert pending_of(found).error.startswith("its code on disk is not")
+    assert pending_of(found).fix.startswith("Restart keeperless-checks")
 
 
 def test_a_history_that_does_not_fit_its_code_is_not_to_be_reset() -> None:
