@@ -67,6 +67,17 @@ async def newest_run(temporal: Temporal, workflow_id: str) -> Run | None:
         raise
 
 
+async def of_migration(temporal: Temporal, migration_id: str) -> str:
+    """The id of the workflow of a migration that only Temporal may know; empty where it knows none. `migration_id`: a UUID.
+
+    Raises `TemporalUnavailable` or `TemporalRefused`.
+    """
+    async with temporal.answering() as client:
+        async for found in client.list_workflows(f"MigrationId = '{migration_id}'", page_size=1):
+            return found.id
+    return ""
+
+
 async def described(client: Client, workflow_id: str) -> DescribeWorkflowExecutionResponse:
     """What Temporal says of the newest run. The SDK's own `describe` fails of a run that somebody has paused (1.32)."""
     execution = WorkflowExecution(workflow_id=workflow_id)

@@ -88,7 +88,11 @@ def _(error: NoSuchCluster) -> Problem:
 
 @problem_of.register
 def _(error: NoSuchMigration) -> Problem:
-    return Problem(ProblemKind.MIGRATION_NOT_FOUND, "GET /migrations lists those that there are.")
+    return Problem(
+        ProblemKind.MIGRATION_NOT_FOUND,
+        "The ledger of this API has no such migration. GET /migrations lists those that there are, and GET "
+        "/migrations/{id}/blockers tells whether another ledger has it.",
+    )
 
 
 @problem_of.register

@@ -5,11 +5,13 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from api.blockers import BlockersAnswer, find
+from api.other_ledger import why_unknown
+from api.problems import Problem, ProblemKind
 from api.requests import NamedMigration
 from api.routes.migrations import existing
 from api.wiring import UsableWiring, Wiring
 from domain.records import MigrationRecord
-from ledger.errors import LedgerUnavailable
+from ledger.errors import LedgerUnavailable, NoSuchMigration
 
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["migrations"])
 
@@ -23,9 +25,12 @@ async def get_blockers(migration_id: NamedMigration, wiring: UsableWiring) -> Bl
 
 
 async def _last_known(wiring: Wiring, migration_id: UUID) -> MigrationRecord:
-    """As it was moments ago, where the ledger cannot be read: why it cannot is then told as a cause like others."""
+    """As it was moments ago, where the ledger cannot be read: why it cannot is then told as a cause like others. Where it does
+    not know it, another one may."""
     try:
         return await existing(wiring, migration_id)
+    except NoSuchMigration as error:
+        raise Problem(ProblemKind.MIGRATION_NOT_FOUND, await why_unknown(wiring, str(migration_id))) from error
     except LedgerUnavailable:
         if (record := wiring.caretaker.last_read.get(str(migration_id))) is None:
             raise

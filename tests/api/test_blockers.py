@@ -995,7 +995,24 @@ async def test_nothing_is_in_the_way_of_what_has_ended(
 
 async def test_an_unknown_migration_is_a_problem(api: Any, expect_problem: Expect) -> None:
     unknown = "019fffff-ffff-7fff-bfff-ffffffffffff"
-    expect_problem(await api.http.get(f"/migrations/{unknown}/blockers"), 404, "migration-not-found")
+    problem = expect_problem(await api.http.get(f"/migrations/{unknown}/blockers"), 404, "migration-not-found")
+    assert problem["detail"].endswith("has no such migration. GET /migrations lists those that there are.")
+
+
+async def test_a_migration_that_another_ledger_has_is_told_as_such(
+    api: Any, settings: ApiSettings, temporal_address: str, tmp_path: Path, serve: Any, expect_problem: Expect
+) -> None:
+    """The API was restarted without its settings: an empty ledger below its home, beside workers that go on."""
+    migration_id = await migrating(api)
+    empty = settings.model_copy(update={"ledger_url": f"sqlite:///{tmp_path}/empty.db"})
+    async with serve(create_app(empty, Temporal({"target_host": temporal_address}))) as lost, asyncio.timeout(30):
+        while True:  # until the list of runs has it, which comes a moment later
+            problem = expect_problem(await lost.http.get(f"/migrations/{migration_id}/blockers"), 404, "migration-not-found")
+            if "Temporal has a run of it, cluster/" in problem["detail"]:
+                break
+            await asyncio.sleep(0.1)
+    assert "empty.db, has no such migration" in problem["detail"]
+    assert "another KEEPERLESS_LEDGER_URL" in problem["detail"]
 
 
 @pytest.mark.usefixtures("watcher", "worker")
