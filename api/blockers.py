@@ -24,7 +24,7 @@ from api.programs import Apart, apart_from
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
 from api.wiring import Wiring
-from domain import pending_tasks, standing
+from domain import pending_tasks, refused_steps, standing
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import (
     APPROVAL,
@@ -41,6 +41,7 @@ from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+from domain.refused_steps import Tries
 from ledger.database import place_of
 from ledger.errors import LedgerUnavailable
 
@@ -140,13 +141,14 @@ async def _awaited_since(
 async def _refused_just_now(
     wiring: Wiring, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
 ) -> list[Blocker]:
-    """By what was written down since the look began, too, as far as there is time for it."""
+    """By what was written down since the look that found nothing, too, as far as there is time for it."""
     if record.progress.waiting is not None:
         return []
     newer: list[Event] = []
     async with in_time(until):
         newer, _ = await _read(partial(_events, wiring, record.id, events[-1].seq if events else 0), now)
-    return [*standing.of_any_refusal([*events, *newer], datetime.now(UTC))]
+    tries = Tries(record.policy.poll_interval, is_clear=True)
+    return [*refused_steps.of_any_refusal([*events, *newer], datetime.now(UTC), tries)]
 
 
 async def _apart(wiring: Wiring, until: float) -> list[Apart]:
@@ -190,7 +192,8 @@ def _known(
     yield from pending_tasks.of_clock_here(ahead, now)
     yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
-        yield from standing.of_steps(events, now)
+        is_clear = seen is not None and not seen.blockers
+        yield from refused_steps.of_steps(events, now, Tries(record.policy.poll_interval, is_clear))
 
 
 def _once(found: Sequence[Blocker]) -> list[Blocker]:

@@ -176,6 +176,15 @@ class MigrationPolicy(BaseModel):
     )
 
 
+MOST_DOUBLINGS = 8
+"""Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
+
+
+def pause_after(refused: int, poll_interval: timedelta) -> timedelta:
+    """Before a step is tried again that was refused so many times in a row, once at least."""
+    return poll_interval * 2 ** min(refused - 1, MOST_DOUBLINGS)
+
+
 LONGEST_POLL = timedelta(minutes=1)
 
 

@@ -4,25 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from domain.blocker import Blocker, blocker
-from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE, STEP_FAILING
+from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
 from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
 from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
-
-REFUSALS = 2
-"""From how many refusals in a row on a step does not get on."""
-
-REFUSED_BY, REFUSED_BY_MOST = timedelta(seconds=20), timedelta(minutes=3)
-"""What refuses a step has done so by then, as a rule: it is under way, and what it lacks is told as what its node lacks. Where
-the try before has taken longer, the next one may too."""
-
-MOVED = frozenset({"held", "resumed", "phase-entered"})
-"""Events after which what was refused before is asked anew."""
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
 """Waits that only the migration itself knows of; every other one a fresh look finds again, or it is over."""
@@ -204,85 +194,6 @@ def _held_again(events: Sequence[Event]) -> tuple[str, str]:
         "(from where each call came): a program that does so each time (a change freeze, a chat bot, a script) is to be "
         "stopped, or no resume lasts. ",
     )
-
-
-def of_steps(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
-    """A step that a guard refuses again and again, or that cannot be proved: the run of equal refusals at the end.
-
-    Where another one is in hand, or this one for longer than guards take, it has gone on. Where the migration waits since, the
-    wait says why; where it has been held, or has gone on, they are over.
-    """
-    tries = _refused_in_a_row(events)
-    if len(tries) >= REFUSALS:
-        yield from _not_got_on(tries, events, now)
-
-
-def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
-    """The same from the first one on, which is what guards are for: to be told only where nothing else is found. A phase that
-    is entered right after it came of that very step, or of those before it."""
-    lasting = [e for e in events if e.kind != "phase-entered" or is_over(e.at, now, REFUSED_BY)]
-    if tries := _refused_in_a_row(lasting):
-        yield from _not_got_on(tries, lasting, now)
-
-
-def _not_got_on(tries: Sequence[Sequence[Event]], events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
-    again = in_hand(events)
-    if again is None:
-        yield _refused(tries, None)
-    elif not is_over(again.began_at, now, _refused_by(tries[0], events)) and _nodes(tries[0]).intersection(again.nodes):
-        yield _refused(tries, again.began_at)
-
-
-def _refused_by(parts: Sequence[Event], events: Sequence[Event]) -> timedelta:
-    """As long as the try before it, and half as long again: what is looked at first takes its time where the machine is
-    busy, or something hangs. Not for ever: it may have lain there for want of a worker."""
-    last, step = max(part.at for part in parts), parts[0].data.get("step")
-    begun = [event.at for event in events if event.kind == STEP_BEGUN and event.data.get("step") == step]
-    return min(max(REFUSED_BY, 1.5 * (last - begun[-1])), REFUSED_BY_MOST) if begun else REFUSED_BY
-
-
-def _refused(tries: Sequence[Sequence[Event]], again: datetime | None) -> Blocker:
-    parts = tries[0]
-    nodes = ", ".join(sorted(_nodes(parts)))
-    whys = _whys(parts)
-    other = next((why for earlier in tries[1:] if (why := _whys(earlier)) != whys), "")
-    whys += f". Before that: {other}" if other else ""
-    times = f"refused {len(tries)} times; the last time: " if len(tries) > 1 else "refused once: "
-    now = "" if again is None else f"; it is tried again since {again:%H:%M:%S} UTC"
-    return blocker(
-        STEP_FAILING,
-        f"{parts[0].data.get('action')} of {nodes}",
-        observed=f"{times}{whys[: MOST_OBSERVED - len(times) - len(now)]}{now}",
-        expected="the step is taken, and proved",
-        fix="It is tried again by itself, with ever longer pauses. Mend what the reason names.",
-        since=tries[-1][-1].at,
-    )
-
-
-def _whys(parts: Sequence[Event]) -> str:
-    return "; ".join(dict.fromkeys(str(part.data.get("why")) for part in parts))
-
-
-def _refused_in_a_row(events: Sequence[Event]) -> list[list[Event]]:
-    """Tries of one step, the newest first, each with what became of its nodes: a wave has several."""
-    steps = [event for event in events if event.kind in {*STEP_OVER, *MOVED}]
-    tries: list[list[Event]] = []
-    for _, group in groupby(reversed(steps), key=lambda event: event.data.get("step")):
-        parts = list(group)
-        if any(part.kind != "step-blocked" for part in parts) or (tries and not _is_same_step(parts, tries[0])):
-            break
-        tries.append(parts)
-    return tries
-
-
-def _is_same_step(one: Sequence[Event], other: Sequence[Event]) -> bool:
-    """Waves are made anew each time: what has a node in common is the same roll."""
-    is_alike = all(one[0].data.get(key) == other[0].data.get(key) for key in ("action", "stage"))
-    return is_alike and bool(_nodes(one) & _nodes(other))
-
-
-def _nodes(parts: Sequence[Event]) -> set[str]:
-    return {str(part.data.get("node")) for part in parts}
 
 
 def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[Blocker]:

@@ -34,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
         StepOutcome,
     )
     from domain.decisions import Done, GateName, Refuse, Revert, Step, StepAction
+    from domain.policy import pause_after
     from domain.records import CommandKind, EventDraft
     from workflows.board import Board
     from workflows.calls import Calls
@@ -49,9 +50,6 @@ STARTED_HELD = "started held"
 
 PROVEN_BY = frozenset({StepAction.ROLL_NODE, StepAction.TRY_CANARIES, StepAction.REMOVE_CANARIES})
 """Steps after which one look is enough: the node has just been proven, or nothing of it was touched."""
-
-MAX_DOUBLINGS = 8
-"""Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
 
 
 def _looked_at(look: "asyncio.Task[Assessment]") -> None:
@@ -218,8 +216,8 @@ class ZkToKraftMigration:
             return
         if step.action is StepAction.LEAVE_KRAFT:
             self._refused_in_a_row = 0
-        pause = self._request.policy.poll_interval * 2**self._refused_in_a_row
-        self._refused_in_a_row = min(self._refused_in_a_row + 1, MAX_DOUBLINGS)
+        self._refused_in_a_row += 1
+        pause = pause_after(self._refused_in_a_row, self._request.policy.poll_interval)
         with contextlib.suppress(asyncio.TimeoutError), self._turn.awaiting(lambda: self._orders.has_news) as has_news:
             await workflow.wait_condition(has_news, timeout=pause, timeout_summary="The step was refused: pause")
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain import standing
+from domain import refused_steps, standing
 from domain.blocker import Blocker
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
@@ -27,6 +27,7 @@ from domain.records import (
     Progress,
     Waiting,
 )
+from domain.refused_steps import Tries
 from domain.standing import (
     in_hand,
     of_commands,
@@ -235,11 +236,12 @@ def test_no_wait_is_no_entry() -> None:
 
 # --- steps -----------------------------------------------------------------------------------------------------------
 
+POLLING = Tries(timedelta(seconds=1))
 STEP = {"action": "roll-node", "node": "broker-1", "stage": "kraft"}
 
 
 def of_steps(events: Sequence[Event]) -> list[Blocker]:
-    return list(standing.of_steps(events, NOW))
+    return list(refused_steps.of_steps(events, NOW, POLLING))
 
 
 def refused(number: int, why: str = "b", **other: Any) -> Event:
@@ -321,6 +323,22 @@ def test_another_steps_refusals_are_not_counted() -> None:
     assert entry.observed.startswith("refused 2 times")
 
 
+def test_a_step_that_pauses_after_refusals_is_told_with_its_next_try_and_how_to_hasten_it() -> None:
+    """The pause doubles with each: who has mended the cause would look at a migration that does nothing."""
+    tries = [refused(number) for number in range(9)]  # the last one two minutes ago, and 2^8 s till the next
+    (entry,) = of_steps(tries)
+    due = NOW - timedelta(minutes=2) + timedelta(seconds=256)
+    assert entry.observed == f"refused 9 times; the last time: b; the next try is due at {due:%H:%M:%S} UTC at the latest"
+    assert "POST /migrations/{id}/hold, then /resume, tries it at once" in entry.fix
+    (entry,) = refused_steps.of_steps(tries, NOW, replace(POLLING, is_clear=True))
+    assert "; a look finds nothing in its way now; the next try" in entry.observed
+    (entry,) = of_steps([*tries[:-2], event("held", 3.5), event("resumed", 3.4), *tries[-2:]])
+    assert f"due at {due:%H:%M:%S}" in entry.observed, "a hold does not make the pause shorter"
+    for passed in ([event("step-done", 4, step=6, **STEP), *tries[-2:]], [refused(n, action="leave-kraft") for n in range(9)]):
+        (entry,) = of_steps(passed)
+        assert "the next try" not in entry.observed, "the pause is over"
+
+
 def test_one_refusal_is_what_guards_are_for() -> None:
     assert of_steps([refused(8)]) == []
 
@@ -329,7 +347,7 @@ def test_one_refusal_is_told_until_guards_have_had_their_time_with_the_next_try(
     """Pauses are short at first, and most of the time the next try is in hand."""
 
     def told(*events: Event) -> list[Blocker]:
-        return list(standing.of_any_refusal(events, NOW))
+        return list(refused_steps.of_any_refusal(events, NOW, POLLING))
 
     (entry,) = told(refused(8))
     assert (entry.code, entry.observed) == ("step-failing", "refused once: b")
