@@ -13,7 +13,8 @@ from api.strays import FIXES as FIXES_OF_STRAYS
 from api.stumbles import WHERE
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, TaskQueue
-from domain.pending_tasks import PendingTask
+from domain.pending_tasks import RESET, PendingTask
+from workflows.calls import CHECK_TIMEOUT, LOOK_TIMEOUT, RECORD_TIMEOUT
 
 QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
 """Of a migration's activities; every other is on the queue of effects."""
@@ -39,6 +40,17 @@ LOST_FIX = (
     "exit status where it is restarted; give it more. It is tried again by itself."
 )
 
+USUAL = {ActivityName.RUN_CHECK: CHECK_TIMEOUT, ActivityName.ASSESS: LOOK_TIMEOUT, ActivityName.RECORD: RECORD_TIMEOUT}
+"""How long an attempt may take."""
+SHORTENED = "Somebody has shortened this activity's time in Temporal: {} gives it its own back."
+MORE = {
+    TaskQueue.CHECKS: "It has more to compare than that allows: give keeperless-checks more processors and memory, or a Spark "
+    "of your own (KEEPERLESS_SPARK), or find what it hangs on: its disk, its network, its log.",
+    TaskQueue.CLUSTER: "Something that it asks hangs, or its machine has too much to do: the file systems of the nodes and of "
+    "KEEPERLESS_ARTEFACTS (`findmnt`, `ps -eo pid,stat,wchan:32,cmd | grep ' D'`), the processors (`top`), its log. Each "
+    "attempt finds out what the ones before have done.",
+}
+
 STOPPED_IN_ORDER = "WorkerShutdown"
 """Temporal's type for: whoever was at it has ended, and could not finish it."""
 
@@ -55,10 +67,12 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
     if is_lost and activity.attempt > LOST_ATTEMPTS:
         error, fix = LOST, LOST_FIX
+    named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
+    if has_run_out := _has_run_out(activity):
+        error, fix = _out_of_time(activity, queue, named)
     if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
         error += f" (it is {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
-    named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return PendingTask(
         what=activity.activity_type.name,
         queue=queue,
@@ -74,7 +88,21 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
         paused=_pause_of(activity.pause_info) if activity.paused else "",
         fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
         named=named,
+        has_run_out=has_run_out,
     )
+
+
+def _has_run_out(activity: PendingActivityInfo) -> bool:
+    """A watch may: it begins anew once a day, if nothing changes."""
+    kind = activity.last_failure.timeout_failure_info.timeout_type
+    return kind == TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE and activity.activity_type.name != ActivityName.WATCH
+
+
+def _out_of_time(activity: PendingActivityInfo, queue: TaskQueue, named: str) -> tuple[str, str]:
+    limit, usual = activity.activity_options.start_to_close_timeout.ToTimedelta(), USUAL.get(activity.activity_type.name)
+    is_shortened = usual is not None and limit < usual
+    error = f"it was not done within its time, {limit.total_seconds():g} s, and was begun anew"
+    return error, SHORTENED.format(RESET.format(named)) if is_shortened else MORE.get(queue, "")
 
 
 def _heard_at(activity: PendingActivityInfo) -> datetime | None:

@@ -59,7 +59,8 @@ class PendingTask:
     empty where that was the loss of a worker. `paused`: by whom and why; empty where it is not. `fix`: where there is a better
     one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
     there since it could be taken, and is not given it; empty where nobody does. `last_asked`: who has asked there last, as a
-    sentence without a stop; empty where that is not known.
+    sentence without a stop; empty where that is not known. `has_run_out`: the attempt before ran out of its time, so that this
+    one may be in work for long and yet not go well.
     """
 
     what: str
@@ -79,13 +80,14 @@ class PendingTask:
     named: str = ""
     asked_by: str = ""
     last_asked: str = ""
+    has_run_out: bool = False
 
 
 def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
     """Tasks that nobody takes, one entry for each program that is missing; what is paused; what fails again and again."""
     missing: dict[str, PendingTask] = {}
     for task in tasks:
-        is_in_work = task.taken_at is not None and now - task.taken_at > SETTLED
+        is_in_work = task.taken_at is not None and now - task.taken_at > SETTLED and not task.has_run_out
         if task.paused and task.taken_at is None:
             yield blocker(
                 PAUSED,

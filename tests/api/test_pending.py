@@ -436,6 +436,34 @@ def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_t
     assert all("oom" in entry.fix for entry in entries)
 
 
+@pytest.mark.parametrize(
+    ("name", "seconds", "fix"),
+    [
+        (ActivityName.RUN_CHECK, 3600, "more processors and memory"),
+        (ActivityName.RUN_CHECK, 60, "Somebody has shortened this activity's time in Temporal: `temporal activity reset"),
+        (ActivityName.ASSESS, 120, "KEEPERLESS_ARTEFACTS"),
+        (ActivityName.ROLL_NODE, 1320, "finds out what the ones before have done"),
+        (ActivityName.WATCH, 86400, None),
+    ],
+)
+def test_an_activity_whose_attempts_run_out_of_time_is_told_while_the_next_is_at_it(
+    name: ActivityName, seconds: int, fix: str | None
+) -> None:
+    found = PendingActivityInfo(activity_id="8", attempt=3, state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
+    found.activity_type.name = name
+    found.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
+    found.last_failure.message = "activity StartToClose timeout"
+    found.last_failure.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
+    found.activity_options.start_to_close_timeout.FromSeconds(seconds)
+    entries = list(pending_tasks.of_tasks([pending_of(found)], NOW))
+    if fix is None:
+        assert entries == []
+        return
+    (entry,) = entries
+    assert entry.observed == f"attempt 3; the last one failed: it was not done within its time, {seconds} s, and was begun anew"
+    assert fix in entry.fix
+
+
 def test_a_worker_that_has_ended_in_order_amid_something_is_no_failure_of_that() -> None:
     found = PendingActivityInfo(attempt=2, state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
     found.activity_type.name = ActivityName.WATCH
