@@ -27,6 +27,9 @@ STANDS = timedelta(minutes=2)
 STANDS_QUIETLY = timedelta(seconds=8)
 """The same where nothing else is known that would be in the way."""
 
+WORKING = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
+"""Queues of tasks that come to an end soon, as a rule."""
+
 OF_CHECKS = (
     "Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
     "executors free: its own web UI lists them. KEEPERLESS_SPARK=off in the environment of {0}, and a restart of it, compares "
@@ -126,7 +129,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
 def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
     """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
     for task in tasks:
-        if (entry := _standing_still(task, now, STANDS_QUIETLY)) is not None:
+        if (entry := _standing_still(task, now, STANDS_QUIETLY) or _wordless(task, now)) is not None:
             yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
 
 
@@ -237,6 +240,15 @@ def _standing_still(task: PendingTask, now: datetime, limit: timedelta) -> Block
         fix=(OF_CHECKS if task.queue == TaskQueue.CHECKS else OF_EFFECTS).format(program),
         since=since,
     )
+
+
+def _wordless(task: PendingTask, now: datetime) -> Blocker | None:
+    """Of an attempt that does not say what it is at, whatever hangs would never show. A watch is in work for hours."""
+    if task.at_since is not None or task.taken_at is None or task.queue not in WORKING:
+        return None
+    entry = _standing_still(replace(task, at="it does not say at what", at_since=task.taken_at), now, STANDS)
+    lasts = f"in work for {(now - task.taken_at).total_seconds():.0f} s: it does not say at what"
+    return entry.model_copy(update={"observed": lasts}) if entry is not None else None
 
 
 def of_clock(

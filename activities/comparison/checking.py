@@ -96,9 +96,10 @@ class Checking:
         """A session of our own, told before it is opened, and an end to those of attempts that died, then to their files."""
         session = str(uuid4())
         beat.tell(*beat.earlier_sessions, session)
-        for earlier in beat.earlier_sessions:
-            for number in range(1, LOOKS + 1):
-                await self._runner.interrupt(_session_of(earlier, number))
+        left = [_session_of(earlier, number) for earlier in beat.earlier_sessions for number in range(1, LOOKS + 1)]
+        for done, one in enumerate(left):
+            beat.note(0, "ending what an attempt that died has left on Spark", done, len(left))
+            await self._runner.interrupt(one)
         await asyncio.to_thread(sweep, self._work)
         beat.tell(session)
         return session

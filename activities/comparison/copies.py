@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from activities.assessing import copy_reports
-from activities.comparison.capturing import crawl
+from activities.comparison.capturing import Captured, crawl
 from activities.comparison.consistent_cut import active_controller
 from activities.comparison.log_copy import copy_log
 from activities.comparison.reporting import kept_of, nothing, report_of
@@ -51,7 +51,7 @@ async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> 
     request, started_at = check.request, datetime.now(UTC)
     try:
         async with session(ports.zookeepers, check.cluster) as tree:
-            kept = await runner.keep(crawl(tree), check.directory / "kept")
+            kept = await runner.keep(_told(crawl(tree), check.on_progress), check.directory / "kept")
             await tree.sync()
             claim = (await claim_and_offset(tree))["controller"]
     except Transient as error:
@@ -63,11 +63,22 @@ async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> 
     return await report_of(ports.artefacts, request, told, started_at, baseline=name)
 
 
+async def _told(chunks: Captured, on_progress: TellProgress) -> Captured:
+    """With how far the reading is: nobody knows before how many there are."""
+    read = 0
+    on_progress("reading ZooKeeper's tree", 0, 1)
+    async for chunk in chunks:
+        yield chunk
+        read += len(chunk)
+        on_progress(f"reading ZooKeeper's tree, {read} znodes so far", 0, 1)
+
+
 async def compare_copy(ports: Ports, runner: CheckRunner, check: CopyCheck) -> DriftReport:
     """The report on the copy that the quorum's log has."""
     request, started_at = check.request, datetime.now(UTC)
     try:
         leader = await active_controller(check.cluster, ports)
+        check.on_progress(f"copying the metadata log of controller-{leader.node.id}", 0, 1)
         end = await _end_of_copy(ports, runner, leader.node, check.directory / "log")
         claim, kept = await _as_of_claim(ports, runner, check, end)
         asked = Comparison(
@@ -116,7 +127,9 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end:
         kept = await _kept(ports, check.request, controller)
         zxid = znode.modified_zxid if controller.kraft_epoch == end.epoch else -1
         claimed = Claimed(zxid, controller.claimed_at)
-        await runner.as_of_claim(await ports.artefacts.get(kept), crawl(tree), claimed, check.directory / "then")
+        await runner.as_of_claim(
+            await ports.artefacts.get(kept), _told(crawl(tree), check.on_progress), claimed, check.directory / "then"
+        )
     return claim_in(controller), kept
 
 

@@ -42,15 +42,35 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import is_usable
 
 DEFAULT_LIMITS = WalkLimits()
+MOST_TOLD = 5
+"""Brokers that are named as still looked at."""
+
+
+def unheard(_stage: str, _done: int, _total: int) -> None:
+    """For who tells nobody how far a look is."""
 
 
 @dataclass
 class _Disks:
-    """What brokers' disks have told so far, or why they have not."""
+    """What brokers' disks have told so far, or why they have not. `out`: the brokers that are still looked at."""
 
+    on_progress: TellProgress
+    out: set[int]
     walked: list[WalkedNode] = field(default_factory=list)
     offsets_only: dict[int, str] = field(default_factory=dict)
     not_read: list[str] = field(default_factory=list)
+    done: int = 0
+
+    def tell(self) -> None:
+        named = ", ".join(f"broker-{broker}" for broker in sorted(self.out)[:MOST_TOLD])
+        more = f" and {len(self.out) - MOST_TOLD} more" if len(self.out) > MOST_TOLD else ""
+        self.on_progress(f"segments of {named}{more}", self.done, self.done + len(self.out))
+
+    def note_over(self, broker: int) -> None:
+        self.out.discard(broker)
+        self.done += 1
+        if self.out:
+            self.tell()
 
 
 async def capture_messages(
@@ -61,6 +81,7 @@ async def capture_messages(
     since: str | None = None,
     limits: WalkLimits = DEFAULT_LIMITS,
     walk_id: str | None = None,
+    on_progress: TellProgress = unheard,
 ) -> str:
     """Look at all brokers' logs, and keep what was seen: the name of the artefact, a `MessageManifest`.
 
@@ -70,9 +91,12 @@ async def capture_messages(
     """
     earlier = await manifest_of(ports.artefacts, since) if since is not None else None
     taken_at = datetime.now(UTC)
+    on_progress("committed offsets of groups", 0, 1)
     groups = await ports.kafka.group_offsets(cluster)
+    on_progress("ends of partitions", 0, 1)
     partitions = await ports.kafka.offsets(cluster)
-    disks = _Disks()
+    disks = _Disks(on_progress, {broker.id for broker in cluster.spec.brokers})
+    disks.tell()
     brokers = cluster.spec.brokers
     work = walk_id or uuid4().hex
     await asyncio.gather(
@@ -130,6 +154,8 @@ async def _look_at(
     else:
         disks.walked.append(found)
         disks.not_read.extend(f"log {log} of {name}: its files were deleted while they were read" for log in found.moved)
+    finally:
+        disks.note_over(broker.id)
 
 
 def _not_verified(walked: Iterable[WalkedNode]) -> dict[int, tuple[int, int]]:
@@ -163,7 +189,9 @@ async def keep_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck
     """The report of a look that is kept, to be compared with later. What is silent makes it inconclusive."""
     started_at = datetime.now(UTC)
     try:
-        name = await capture_messages(ports, runner, check.cluster, limits=check.limits, walk_id=check.walk_id)
+        name = await capture_messages(
+            ports, runner, check.cluster, limits=check.limits, walk_id=check.walk_id, on_progress=check.on_progress
+        )
     except Transient as error:
         return await report_of(
             ports.artefacts, check.request, nothing(check.request, str(error), rules_fingerprint()), started_at
@@ -182,7 +210,13 @@ async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: Mess
         raise Permanent(f"cluster {request.cluster} has kept no baseline, so there is nothing to compare with")
     try:
         now = await capture_messages(
-            ports, runner, check.cluster, since=baseline.baseline, limits=check.limits, walk_id=check.walk_id
+            ports,
+            runner,
+            check.cluster,
+            since=baseline.baseline,
+            limits=check.limits,
+            walk_id=check.walk_id,
+            on_progress=check.on_progress,
         )
     except Transient as error:
         vain = nothing(request, str(error), rules_fingerprint())
@@ -208,6 +242,7 @@ async def compare_messages(
         tolerated=check.request.policy.tolerated,
         not_read=_not_read(earlier, later),
     )
+    check.on_progress("comparing the two looks", 0, 1)
     compared = await runner.compare(asked, check.session, check.on_progress)
     names = {"before": before, "after": now}
     about = {

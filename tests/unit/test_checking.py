@@ -188,12 +188,15 @@ async def test_what_a_dead_attempt_has_left_is_ended_and_removed(walk: Walk, run
     (left / "0.log").write_text("secrets")
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, heartbeat_details=[{"sessions": [dead]}], attempt=2)
-    environment.on_heartbeat = lambda *details: beats.append((details[0]["sessions"], len(runner.interrupted)))
+    environment.on_heartbeat = lambda *details: beats.append((details[0]["sessions"], len(runner.interrupted), details[0]))
     runner.while_reading = gone = Gone(left)
     await environment.run(Checking(walk.ports, runner, MessageEngine(), tmp_path).run_check, ASKED)
     assert runner.interrupted == [str(uuid5(UUID(dead), str(number))) for number in range(1, LOOKS + 1)]
-    (ours,) = {session for sessions, _ in beats for session in sessions} - {dead}
-    assert beats[0] == ((dead, ours), 0)
+    (ours,) = {session for sessions, _, _ in beats for session in sessions} - {dead}
+    assert beats[0][:2] == ((dead, ours), 0)
+    assert ("ending what an attempt that died has left on Spark", LOOKS - 1, LOOKS) in [
+        (details.get("stage"), details.get("done"), details.get("total")) for *_, details in beats
+    ]
     assert runner.sessions == [str(uuid5(UUID(ours), "1"))]
     assert gone.was_seen
     assert is_empty(tmp_path)

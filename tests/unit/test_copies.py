@@ -1,11 +1,14 @@
 """`run_check` before Kafka's copy and after it: what is kept, what it is compared with, and what makes a look void."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from activities.comparison.copies import CopyCheck, keep_metadata
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient
@@ -48,6 +51,14 @@ async def test_what_zookeeper_has_is_kept_and_counted(walk: Walk, runner: FakeCh
     assert (report.verdict, report.check, report.counts["topic"].left) == (Verdict.CLEAN, CheckName.BEFORE_COPY, 2)
     assert report.baseline is not None
     assert {"/brokers/topics/orders", "/brokers/topics/orders/partitions/0/state"} <= runner.paths
+
+
+async def test_reading_zookeeper_tells_how_far_it_is(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:
+    told: list[str] = []
+    copied = CopyCheck(KEEP, walk.cluster.record(), str(uuid4()), tmp_path, lambda stage, *_: told.append(stage))
+    await keep_metadata(walk.ports, runner, copied)
+    assert told[0] == "reading ZooKeeper's tree"
+    assert re.fullmatch(r"reading ZooKeeper's tree, \d+ znodes so far", told[-1])
 
 
 async def test_what_cannot_be_read_is_named_and_nothing_is_taken_for_whole(

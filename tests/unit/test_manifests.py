@@ -142,6 +142,18 @@ async def test_a_machine_without_python_gives_offsets_only_and_the_report_says_s
     assert worse.verdict is Verdict.DRIFT
 
 
+async def test_a_look_tells_which_machines_are_still_read(orders: Field) -> None:
+    """A disk that hangs holds up the whole of it, for minutes."""
+    told: list[tuple[str, int, int]] = []
+    await keep_baseline(orders.ports, orders.runner, replace(orders.check(), on_progress=lambda *how: told.append(how)))
+    assert told[:3] == [
+        ("committed offsets of groups", 0, 1),
+        ("ends of partitions", 0, 1),
+        ("segments of broker-1, broker-2, broker-3", 0, 3),
+    ]
+    assert [(done, total) for _, done, total in told[3:]] == [(1, 3), (2, 3)]
+
+
 async def test_a_machine_that_does_not_answer_makes_it_inconclusive(orders: Field) -> None:
     before = await orders.capture()
     orders.fake.faults.silent_nodes = {orders.fake.spec.brokers[0].id}

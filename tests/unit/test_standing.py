@@ -411,7 +411,7 @@ def test_what_an_attempt_is_at_is_told_after_a_moment_where_nothing_else_is_know
     """A JVM that hangs in a guard, a Spark without executors: nothing has failed, and nothing moves."""
     begun = {"taken_at": AN_HOUR_AGO, "heard_at": NOW, "at": "a JVM is tried"}
     soon, late = (task(at_since=NOW - timedelta(seconds=seconds), **begun) for seconds in (7, 9))
-    assert list(of_standing([soon, task(taken_at=AN_HOUR_AGO)], NOW)) == []
+    assert list(of_standing([soon, task(taken_at=NOW - timedelta(minutes=1))], NOW)) == []
     (entry,) = of_standing([late], NOW)
     assert (entry.code, entry.object) == ("slow-activity", "run_check")
     assert "it is at the same for 9 s: a JVM is tried" in entry.observed
@@ -419,6 +419,15 @@ def test_what_an_attempt_is_at_is_told_after_a_moment_where_nothing_else_is_know
     (of_a_node,) = of_standing([task(TaskQueue.CLUSTER, at_since=NOW - timedelta(seconds=9), **begun)], NOW)
     assert "ps --forest" in of_a_node.fix
     assert of(late) == [], "beside other entries only what lasts"
+
+
+@pytest.mark.parametrize("queue", [TaskQueue.CHECKS, TaskQueue.CLUSTER])
+def test_an_attempt_that_does_not_say_what_it_is_at_is_told_in_the_end(queue: TaskQueue) -> None:
+    quiet = task(queue, taken_at=NOW - timedelta(minutes=3), heard_at=NOW)
+    (entry,) = of_standing([quiet], NOW)
+    assert (entry.code, entry.observed) == ("slow-activity", "in work for 180 s: it does not say at what")
+    assert of(quiet) == [], "not beside other entries"
+    assert list(of_standing([replace(quiet, queue=TaskQueue.WATCH)], NOW)) == [], "a watch is in work for hours"
 
 
 def of(*tasks: PendingTask) -> list[tuple[str, str]]:
