@@ -22,6 +22,8 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from domain.errors import KeeperlessError, Transient
 
+FIX = "fix"
+"""Under which a failure's details have what mends it."""
 NO_THREAD = "can't start new thread"
 """CPython's own words."""
 NO_THREAD_MEANS = (
@@ -48,7 +50,8 @@ class _Translate(ActivityInboundInterceptor):
             return await super().execute_activity(input)
         except KeeperlessError as error:
             is_final = not isinstance(error, Transient)
-            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=is_final) from error
+            fix = [{FIX: error.fix}] if error.fix else []
+            raise ApplicationError(str(error), *fix, type=type(error).__name__, non_retryable=is_final) from error
         except RuntimeError as error:
             if NO_THREAD not in str(error):
                 raise

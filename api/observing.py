@@ -4,6 +4,7 @@ Who asks while a look is under way gets the same one. What the look is for: to s
 the way by hand, or to say why nothing happens.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeGuard, TypeVar
 
@@ -12,6 +13,7 @@ from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
 from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
+from activities.failures import FIX
 from api import replaced_code
 from api.links import cluster_url, migration_url
 from api.strays import stray_behind
@@ -30,6 +32,7 @@ from domain.questions import (
 )
 from domain.records import MigrationRecord
 from domain.standing import InHand
+from ledger.errors import LedgerUnavailable
 
 Seen = TypeVar("Seen", bound=Payload)
 
@@ -157,17 +160,31 @@ def _names_below(kind: type[Exception]) -> set[str]:
 OWN_ERRORS = frozenset(_names_below(KeeperlessError))
 """Types of failures that are worded for people."""
 
+OF_THE_LEDGER = frozenset(_names_below(LedgerUnavailable))
+OWN_WAY = (
+    "This is how {0} finds the ledger: where no other entry tells the same of the API, it is that program's own way to it. "
+    "Compare KEEPERLESS_LEDGER_URL, the user, his password and the network of its process with those of the API. "
+)
+
 
 def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     """Whether it is one of our own errors, worded for people. Others are bugs, whose text may hold anything."""
     return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
-def worded(kind: str | None, message: str, program: str) -> tuple[str, str] | None:
+def fix_in(details: Sequence[object]) -> str:
+    """What mends an error of ours, as `activities.failures` hands it over; empty where it says so itself."""
+    fixes = [str(told[FIX]) for told in details if isinstance(told, dict) and FIX in told]
+    return fixes[0] if fixes else ""
+
+
+def worded(kind: str | None, message: str, program: str, fix: str) -> tuple[str, str] | None:
     """What a failed activity of a program says, and its fix where there is a better one than that of all; `None` where it is a
-    bug, whose text may hold anything."""
+    bug, whose text may hold anything. `fix`: what it hands over."""
+    if kind in OF_THE_LEDGER:
+        return message, f"{OWN_WAY.format(program)}{fix}"
     if kind in OWN_ERRORS:
-        return message, ""
+        return message, fix
     if (stray := stray_behind(message)) is not None:
         return stray.what, stray.fix
     if kind in replaced_code.OF_ITS_FILES:
@@ -183,7 +200,7 @@ def unforeseen(kind: str | None) -> str:
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
         return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
-    told = worded(cause.type, cause.message, WATCHER) if isinstance(cause, ApplicationError) else None
+    told = worded(cause.type, cause.message, WATCHER, fix_in(cause.details)) if isinstance(cause, ApplicationError) else None
     if told is not None:
         said, fix = told
         return ObservationFailed(said if is_worded(cause) else f"{said[0].upper()}{said[1:]}", fix)

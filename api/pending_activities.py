@@ -8,7 +8,7 @@ from temporalio.api.enums.v1 import PendingActivityState, TimeoutType
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
-from api.observing import unforeseen, worded
+from api.observing import fix_in, unforeseen, worded
 from api.strays import FIXES as FIXES_OF_STRAYS
 from api.stumbles import WHERE
 from domain.blocker_codes import PROGRAM_OF
@@ -145,4 +145,12 @@ def failed_of(failure: Failure, queue: TaskQueue) -> tuple[str, str]:
     kind = failure.application_failure_info.type
     if failure.HasField("timeout_failure_info") or kind == STOPPED_IN_ORDER:
         return "", ""
-    return worded(kind, failure.message, PROGRAM_OF[queue]) or (f"{unforeseen(kind)}: {WHERE}", "")
+    handed = fix_in([_read(payload.data) for payload in failure.application_failure_info.details.payloads])
+    return worded(kind, failure.message, PROGRAM_OF[queue], handed) or (f"{unforeseen(kind)}: {WHERE}", "")
+
+
+def _read(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None

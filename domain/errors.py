@@ -45,7 +45,9 @@ class Obstacle(StrEnum):
 
 
 class KeeperlessError(Exception):
-    """Root of all errors that Keeperless raises on purpose."""
+    """Root of all errors that Keeperless raises on purpose. `fix`: what mends it, where the message does not say so."""
+
+    fix: str = ""
 
 
 class Transient(KeeperlessError):

@@ -636,6 +636,25 @@ def test_how_far_an_attempt_is_is_read_from_its_heartbeat() -> None:
     assert pending_of(found).at_since is None
 
 
+def test_a_ledger_that_only_a_worker_does_not_reach_is_told_with_what_mends_it() -> None:
+    """Its password, its user and its network are its own."""
+    said = 'the ledger\'s database does not answer as it should (OperationalError: password authentication failed for user "k")'
+    found = PendingActivityInfo(attempt=2)
+    found.activity_type.name = ActivityName.RECORD
+    found.last_failure.message = said
+    found.last_failure.application_failure_info.type = LedgerUnavailable.__name__
+    details = found.last_failure.application_failure_info.details
+    details.payloads.add(data=json.dumps({"fix": "Mend what it says."}).encode())
+    fix = pending_of(found).fix
+    assert fix.startswith("This is how keeperless-activities finds the ledger")
+    assert fix.endswith("with those of the API. Mend what it says.")
+    looked = _told(ApplicationError(said, {"fix": "Mend what it says."}, type=LedgerUnavailable.__name__))
+    assert isinstance(looked, ObservationFailed)
+    assert (str(looked), looked.fix) == (said, fix)
+    details.payloads[0].data = b"no JSON"
+    assert pending_of(found).fix.endswith("with those of the API. ")
+
+
 def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
     """Temporal puts a failure of its own before one whose chain of causes is too long (seen with the ledger's)."""
     found = PendingActivityInfo(attempt=2)

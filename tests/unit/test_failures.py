@@ -11,6 +11,7 @@ from temporalio.worker import ActivityInboundInterceptor
 
 from activities.failures import FailureTranslator
 from domain.errors import Permanent, Transient
+from ledger.errors import LedgerUnavailable
 
 
 class Failing(ActivityInboundInterceptor):
@@ -32,6 +33,12 @@ async def test_ours_are_named_and_say_whether_they_are_final(error: Exception, i
     failure = await failure_of(error)
     assert isinstance(failure, ApplicationError)
     assert (failure.type, failure.message, failure.non_retryable) == (type(error).__name__, str(error), is_final)
+
+
+async def test_what_mends_it_travels_with_it() -> None:
+    failure = await failure_of(LedgerUnavailable("the ledger's database does not answer as it should", "Mend what it says."))
+    assert isinstance(failure, ApplicationError)
+    assert failure.details == ({"fix": "Mend what it says."},)
 
 
 async def test_a_process_without_threads_says_what_to_raise_and_is_asked_again() -> None:
