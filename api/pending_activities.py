@@ -1,7 +1,7 @@
 """What Temporal says of one activity of a run: whether it lies there, is in work, fails, or was paused by somebody."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import PendingActivityState, TimeoutType
@@ -40,7 +40,11 @@ LOST_FIX = (
     "exit status where it is restarted; give it more. It is tried again by itself."
 )
 
-USUAL = {ActivityName.RUN_CHECK: CHECK_TIMEOUT, ActivityName.ASSESS: LOOK_TIMEOUT, ActivityName.RECORD: RECORD_TIMEOUT}
+USUAL: dict[str, timedelta] = {
+    ActivityName.RUN_CHECK: CHECK_TIMEOUT,
+    ActivityName.ASSESS: LOOK_TIMEOUT,
+    ActivityName.RECORD: RECORD_TIMEOUT,
+}
 """How long an attempt may take."""
 SHORTENED = "Somebody has shortened this activity's time in Temporal: {} gives it its own back."
 MORE = {

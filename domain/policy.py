@@ -182,7 +182,7 @@ MOST_DOUBLINGS = 8
 
 def pause_after(refused: int, poll_interval: timedelta) -> timedelta:
     """Before a step is tried again that was refused so many times in a row, once at least."""
-    return poll_interval * 2 ** min(refused - 1, MOST_DOUBLINGS)
+    return poll_interval * (1 << min(refused - 1, MOST_DOUBLINGS))
 
 
 LONGEST_POLL = timedelta(minutes=1)

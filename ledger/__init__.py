@@ -3,7 +3,8 @@
 columns    what the two databases do differently with times and JSON, settled once
 tables     the tables
 schema     brings a database to the newest version
-database   transactions with a time limit, and the translation of the database's errors
+database   transactions with a time limit
+refusals   the translation of the database's errors; `fixes` and `connecting` what mends them
 clusters   migrations   commands   reports   plans   chain      queries, each on one open connection
 ledger     `SqlLedger`: all of it, one transaction for each call
 """

@@ -1,4 +1,4 @@
-"""Transactions with a time limit, and the one place where a database's errors become ours.
+"""Transactions with a time limit.
 
 A call runs in a task of its own. When its time is over, or the caller is cancelled, the caller is told at once; the task
 is cancelled, or comes to its end, and cleans up by itself, which against a frozen server takes the driver up to ten seconds.
@@ -7,8 +7,6 @@ Whether the change was made is then unknown, as with any answer that did not arr
 
 import asyncio
 import os
-import re
-import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,10 +18,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from domain.errors import KeeperlessError
-from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
-from ledger.fixes import DELETED, FILE_DELETED, FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
+from ledger.errors import LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
+from ledger.fixes import DELETED, FILE_DELETED, Stage, fix_of_silence
 from ledger.own_files import deleted_elsewhere, deleted_here
+from ledger.refusals import Outrun, translated
 from ledger.row_security import ensure_all_is_seen
 
 T = TypeVar("T")
@@ -34,11 +32,6 @@ PORT = 5432
 """Of PostgreSQL, where a URL names none."""
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
-UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
-
-DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-"""PostgreSQL's data_corrupted and index_corrupted; SQLite's "disk image is malformed" and "file is not a database"."""
-
 OF_WHAT_IS_HIDDEN = (NotFound, exc.NoResultFound, exc.IntegrityError)
 """What a call may end with because there are rows that it was not shown."""
 
@@ -72,10 +65,6 @@ class _Call:
     stage: Stage = Stage.WAITING
 
 
-class Outrun(LedgerUnavailable):
-    """Somebody else wrote the same unique value in this moment: looking again shows what they wrote."""
-
-
 class Database:
     """One pool of connections, for one event loop. `write` excludes other writers of the rows it touches, `read` nobody."""
 
@@ -83,6 +72,7 @@ class Database:
         parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
         self._place = _place_in_words(parsed)
+        self._file = parsed.database or "" if self.dialect == "sqlite" else ""
         options = _engine_options(self.dialect, timeouts)
         self.engine = create_async_engine(parsed, pool_size=pool_size, max_overflow=OVERFLOW, **options)
         self._timeouts, self._most = timeouts, pool_size + OVERFLOW
@@ -143,7 +133,7 @@ class Database:
                 async with engine.connect() as connection:
                     return await _committed(connection, work, call)
         except exc.SQLAlchemyError as error:
-            raise translated(error) from error
+            raise translated(error, self._file) from error
 
     async def _within_time(self, run: Callable[[_Call], Coroutine[Any, Any, T]]) -> T:
         call = _Call()
@@ -346,49 +336,3 @@ def _postgresql_arguments(timeouts: Timeouts) -> dict[str, Any]:
         "keepalives_idle": 10,
         "tcp_user_timeout": int(2 * timeouts.call.total_seconds() * 1000),
     }
-
-
-OWN_FUNCTIONS = frozenset({"events_are_append_only"})
-
-
-OF_THE_SERVER = ("40", "53", "55", "57", "58", "XX")
-"""How codes begin of what may happen in any statement, a trigger's too: locks, room, limits of time, damage."""
-
-
-def foreign_function(error: BaseException | None) -> str | None:
-    """The function of PL/pgSQL that an error of its own came up in, as of a trigger that somebody has put on our tables.
-
-    Nothing but the context names it. In another language of the server than English the error is told like any other.
-    """
-    if (getattr(error, "sqlstate", None) or "").startswith(OF_THE_SERVER):
-        return None
-    context = getattr(getattr(error, "diag", None), "context", None) or ""
-    found = re.search(r"PL/pgSQL function (?:(?P<schema>[\w\"]+)\.)?(?P<name>[\w\"]+)\(", context)
-    if found is None or found["name"] in OWN_FUNCTIONS:
-        return None
-    return ".".join(filter(None, found.groups()))
-
-
-def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
-    """What a caller may do about an error of the database. Decided by class and code, but for `foreign_function`.
-
-    Wrong is the call only where a value is. Of all else somebody may rid the database, while who asks tries again.
-    """
-    cause = error.orig if isinstance(error, exc.DBAPIError) else None
-    code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
-    # The first line only: PostgreSQL's details may show the row.
-    said = f"{type(cause or error).__name__}: {cause or error}".partition("\n")[0]
-    if (function := foreign_function(cause)) is not None:
-        return LedgerUnavailable(f"the ledger's database refuses a write in {function} ({said})", FOREIGN_TRIGGER)
-    if code in UNIQUE_VIOLATED:
-        return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
-    code = code & 0xFF if isinstance(code, int) else code
-    if code in DAMAGED:
-        return LedgerDamaged(f"the ledger's database is damaged ({said})")
-    is_of_a_value = isinstance(error, (exc.IntegrityError, exc.DataError))
-    if isinstance(error, exc.DBAPIError) and not is_of_a_value:
-        is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None
-        function = getattr(getattr(cause, "diag", None), "source_function", None)
-        fix = fix_of(code, is_of_a_connection=is_of_a_connection, function=function)
-        return LedgerUnavailable(f"the ledger's database does not answer as it should ({said})", fix)
-    return LedgerMisuse(f"the ledger refused a call ({said})")

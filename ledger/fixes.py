@@ -3,6 +3,7 @@
 import sqlite3
 from enum import StrEnum
 
+from ledger.connecting import NOTHING_LOST, fix_of_connect
 from ledger.errors import LOCKED, MEND
 
 
@@ -14,8 +15,6 @@ class Stage(StrEnum):
     WORKING = "no answer"
     COMMITTING = "its commit was not confirmed"
 
-
-NOTHING_LOST = "Nothing is lost meanwhile: migrations go on where they stood."
 
 GRANT = (
     "Its role may not do this any more. As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, "
@@ -158,10 +157,11 @@ Before them by the function of PostgreSQL that refused, where one code has sever
 """
 
 
-def fix_of(code: object, *, is_of_a_connection: bool, function: str | None = None) -> str:
-    """For what was answered. `code`: SQLSTATE, SQLite's primary code, or `None`, as of all that libpq says of a connect."""
+def fix_of(code: object, *, is_of_a_connection: bool, function: str | None = None, said: str = "") -> str:
+    """For what was answered. `code`: SQLSTATE, SQLite's primary code, or `None`, as of all that libpq says of a connect.
+    `said`: in its words."""
     if code is None:
-        return NOT_LET_IN if is_of_a_connection else CUT
+        return (fix_of_connect(said) or NOT_LET_IN) if is_of_a_connection else CUT
     known = (function, code, code[:3], code[:2]) if isinstance(code, str) else (code,)
     return next((FIXES[key] for key in known if key in FIXES), MEND)
 

@@ -13,8 +13,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, exc, text
 
-from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine, translated
+from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine
 from ledger.errors import LedgerUnavailable
+from ledger.refusals import translated
 from ledger.row_security import ensure_all_is_seen
 
 SCRIPTS = Path(__file__).parent / "alembic"

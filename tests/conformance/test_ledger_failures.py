@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import resource
 import socket
 import sqlite3
 import subprocess
@@ -23,10 +24,11 @@ from sqlalchemy import exc, text
 from domain.errors import Transient
 from domain.records import Command, CommandKind, EventDraft, MigrationState
 from ledger import commands
-from ledger.database import Database, Timeouts, _postgresql_arguments, translated
+from ledger.database import Database, Timeouts, _postgresql_arguments
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
 from ledger.fixes import Stage, fix_of_silence
 from ledger.ledger import SqlLedger
+from ledger.refusals import translated
 from ledger.schema import upgrade
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
@@ -232,6 +234,60 @@ def test_only_a_lock_is_told_as_a_lock(code: str | int | None, fix: str) -> None
     told = translated(exc.OperationalError("SELECT 1", {}, Refused(code)))
     assert isinstance(told, LedgerUnavailable)
     assert fix in told.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ('connection to server at "10.0.0.5", port 5432 failed: SSL error: certificate verify failed', "openssl s_client"),
+        ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert, sslcert and sslkey"),
+        ('private key file "/k.pem" has group or world access; file must have permissions u=rw (0600)', "chmod 600"),
+        ("connection failed: server does not support SSL, but SSL was required", "offers none"),
+        ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "k", database "ledger", no encryption', "hostssl"),
+        ("failed to resolve host 'db': [Errno -2] Name or service not known", "getent hosts"),
+        ('FATAL:  password authentication failed for user "keeperless"', "VALID UNTIL"),
+        ("FATAL:  sorry, too many clients already", "pg_stat_activity"),
+        ("FATAL:  query_wait_timeout", "SHOW POOLS"),
+        ("could not create socket: Too many open files", "LimitNOFILE="),
+        ("connection refused", "start the server"),
+    ],
+)
+def test_a_connection_that_is_not_made_is_told_with_what_mends_just_that(said: str, fix: str) -> None:
+    told = translated(exc.OperationalError(None, None, psycopg.OperationalError(f"connection failed: {said}")))  # type: ignore[arg-type]
+    assert isinstance(told, LedgerUnavailable)
+    assert fix in told.fix
+    assert "start the server" not in told.fix or said == "connection refused"
+
+
+def test_a_process_without_a_file_left_to_open_has_lost_no_file(tmp_path: Path) -> None:
+    """SQLite says of each that it cannot open it; whoever moved files for that would harm a ledger that is well."""
+    (file := tmp_path / "ledger.db").touch()
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, 256), most))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        told = cannot_open(file)
+    finally:
+        for number in taken:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+    assert "Too many open files); process" in str(told)
+    assert "LimitNOFILE=" in told.fix
+    file.unlink()
+    told = cannot_open(file)
+    assert str(told).endswith("unable to open database file: No such file or directory)")
+    assert "put the file back" in told.fix
+
+
+def cannot_open(file: Path) -> LedgerUnavailable:
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    told = translated(exc.OperationalError(None, None, error), str(file))
+    assert isinstance(told, LedgerUnavailable)
+    return told
 
 
 @pytest.mark.parametrize(
