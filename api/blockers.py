@@ -21,6 +21,7 @@ from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, ended_here, machines_of, signs_of
 from api.programs import Apart, apart_from
+from api.servers_here import signs_at
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
 from api.wiring import Wiring
@@ -37,12 +38,13 @@ from domain.blocker_codes import (
 from domain.clocks import is_over
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import WaitReason
+from domain.machines.bad_signs import signed
 from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.refused_steps import Tries
-from ledger.database import place_of
+from ledger.database import place_of, server_of
 from ledger.errors import LedgerUnavailable
 
 Row = TypeVar("Row", Event, Command)
@@ -307,11 +309,18 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
         except LedgerUnavailable as error:
             if is_last:
                 entry = _of_ledger(error, "migrations can write down what they do", now)
-                disk = await of_disk(wiring.settings.ledger_url)
-                return entry.model_copy(update={"observed": f"{entry.observed}; {disk}"}) if disk else entry
+                return await _with_its_machine(entry, wiring.settings.ledger_url)
         else:
             break
     return None
+
+
+async def _with_its_machine(entry: Blocker, ledger_url: str) -> Blocker:
+    """With what is seen here of the disk of SQLite, or of the server of PostgreSQL."""
+    if server := server_of(ledger_url):
+        return signed(entry, await signs_at(server))
+    disk = await of_disk(ledger_url)
+    return entry.model_copy(update={"observed": f"{entry.observed}; {disk}"}) if disk else entry
 
 
 def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocker:

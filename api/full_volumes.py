@@ -30,12 +30,15 @@ async def full_volumes(at: str) -> list[str]:
         return []
 
 
-def _full(port: int) -> Iterator[str]:
+def processes_at(port: int) -> list[int]:
+    """Who listens there, and whom that one asks here, as far as we may know."""
     server = listener(port)
-    if server is None:
-        return
+    return [] if server is None else list(dict.fromkeys([server, *_asked_by(server)]))
+
+
+def _full(port: int) -> Iterator[str]:
     told: set[int] = set()
-    for pid in dict.fromkeys([server, *_asked_by(server)]):
+    for pid in processes_at(port):
         for path in _kept_by(pid):
             with suppress(OSError):  # it may have been closed meanwhile
                 volume, target = path.stat().st_dev, path.readlink()

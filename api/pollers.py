@@ -148,7 +148,7 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
         return (GONE,) if _has_ended(pid) else ()
     if program.encode() not in command:
         return ()
-    own = _signs_of_process(pid, status)
+    own = _signs_by(pid, status)
     below = _below(pid) if program == CHECKS else []
     complaint = complaint_of(pid, datetime.now(UTC))
     with ThreadPoolExecutor(MOST_BELOW) as pool:
@@ -156,7 +156,15 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
     return (*own, *theirs, *([complaint] if complaint is not None else []))
 
 
-def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:
+def signs_of_process(pid: int) -> tuple[Sign, ...]:
+    """Of any process of this machine, in a second. None, where it has ended meanwhile."""
+    try:
+        return _signs_by(pid, Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ()
+
+
+def _signs_by(pid: int, status: str) -> tuple[Sign, ...]:
     return _standstill_of(pid, status) or _of_process(pid, bad_signs(_watched(pid), {}))
 
 

@@ -7,14 +7,28 @@ from temporalio.api.enums.v1 import ResourceExhaustedCause
 from temporalio.service import RPCStatusCode
 
 from api.full_volumes import full_volumes
+from api.servers_here import Door, door_of, signs_at
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import TEMPORAL_UNAVAILABLE
+from domain.machines.bad_signs import signed
 
 NOT_REACHED = (
     "Start Temporal, or make it reachable; TEMPORAL_ADDRESS of the API. Nothing is lost meanwhile: migrations go on where they "
     "stood."
 )
+SAYS_NOTHING = (
+    "Do not start a second one: something has that port, takes connections, and says nothing on them. It stands still, has no "
+    "processor, or waits for its disk: find it (`ss -ltnp`), and let it go on (`ps -o pid,stat,wchan:32,cmd -p PID`: T is "
+    "stopped, kill -CONT; its CPUQuota= and memory limits; whether the machine swaps). Else something else has that port: "
+    "correct TEMPORAL_ADDRESS. Nothing is lost meanwhile: migrations go on where they stood."
+)
+DROPPED = (
+    "Nobody answers at that address, not even with a refusal: its host is down or stands still, or a firewall or a security "
+    "group drops what is sent. Look there before anything is started; or correct TEMPORAL_ADDRESS. Nothing is lost meanwhile: "
+    "migrations go on where they stood."
+)
+BY_DOOR = {Door.OPEN: SAYS_NOTHING, Door.SHUT: NOT_REACHED, Door.SILENT: DROPPED}
 CERTIFICATE = (
     "Temporal runs, and the API does not trust the certificate shown there. It has run out: renew it at Temporal, or at a "
     "proxy before it; look at the clock here too. Its authority is another one: give the API and the workers its own "
@@ -45,6 +59,7 @@ OF_CONNECTING = {
     re.compile(r"InvalidContentType"): NO_TLS,
     re.compile(r"AlertReceived|received fatal alert|: transport error"): CUT_OFF,
     re.compile(r"dns error|failed to lookup address"): NO_NAME,
+    re.compile(r"ConnectionRefused"): NOT_REACHED,
 }
 """By what the SDK says of a connection that was not made, which it does in words only."""
 WORKS_NOT = (
@@ -136,7 +151,8 @@ async def without_temporal(temporal: Temporal, error: Fault, now: datetime) -> B
         if error.status is RPCStatusCode.UNIMPLEMENTED:
             return _entry(temporal, str(error), NO_TEMPORAL, now)
     error, fix = await _with_fix(temporal, error)
-    return _entry(temporal, str(error), fix, now)
+    entry = _entry(temporal, str(error), fix, now)
+    return signed(entry, await signs_at(temporal.address)) if isinstance(error, TemporalUnavailable) else entry
 
 
 async def without_matching(temporal: Temporal, queue: str, error: TemporalUnavailable, now: datetime) -> Blocker:
@@ -173,4 +189,5 @@ async def _with_fix(temporal: Temporal, error: Fault) -> tuple[Fault, str]:
     if unserved is None:
         full = await full_volumes(temporal.address)
         return error, NO_ROOM.format("; ".join(full)) if full else WORKS_NOT
-    return unserved, next((fix for words, fix in OF_CONNECTING.items() if words.search(str(unserved))), NOT_REACHED)
+    known = next((fix for words, fix in OF_CONNECTING.items() if words.search(str(unserved))), None)
+    return unserved, known or BY_DOOR[await door_of(temporal.address)]

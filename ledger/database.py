@@ -205,6 +205,14 @@ def place_of(url: str | URL) -> str:
     return parse_url(url).set(query={}).render_as_string(hide_password=True)
 
 
+def server_of(url: str) -> str:
+    """The host and the port of PostgreSQL, `localhost` where it is asked through a socket; empty for SQLite."""
+    parsed = parse_url(url)
+    host, port = _server_of(parsed)
+    is_socket = not host or str(host).startswith("/")
+    return "" if parsed.get_backend_name() == "sqlite" else f"{'localhost' if is_socket else host}:{port}"
+
+
 def is_one_place(one: str, other: str) -> bool:
     """Whether two URLs name one database, by whomever and through whatever driver it is asked. `LedgerMisuse` as above."""
     return _database_at(parse_url(one)) == _database_at(parse_url(other))

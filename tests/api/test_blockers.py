@@ -41,6 +41,7 @@ from api.commands import Answer, CommandStatus, send
 from api.pending import RunSeen
 from api.pollers import Poller
 from api.programs import Apart
+from api.servers_here import Door
 from api.settings import ApiSettings
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
@@ -906,6 +907,47 @@ async def test_a_temporal_whose_database_stands_still_is_not_to_be_started() -> 
         entry = await without_temporal(Temporal({"target_host": address}), TemporalUnavailable("no answer"), NOW)
         hanging.ended.set()
     assert entry.fix.startswith("It runs, and cannot work, mostly for its database")
+
+
+SAYS_NOTHING = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(99)
+"""
+
+
+async def test_a_temporal_that_stands_still_here_is_to_go_on_and_no_second_one_to_be_started() -> None:
+    """The kernel takes connections for it."""
+    with subprocess.Popen([sys.executable, "-c", SAYS_NOTHING], stdout=subprocess.PIPE) as process:  # noqa: ASYNC220 - said at once
+        try:
+            assert process.stdout is not None
+            temporal = Temporal({"target_host": f"127.0.0.1:{int(process.stdout.readline())}"})
+            silent = await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)
+            process.send_signal(signal.SIGSTOP)
+            until_stopped(process.pid)
+            stopped = await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)
+        finally:
+            process.kill()
+    assert silent.fix.startswith("Do not start a second one")
+    assert f"Its process {process.pid} stands still" in stopped.observed
+    assert stopped.fix.startswith(f"kill -CONT {process.pid}. Do not start a second one")
+
+
+@pytest.mark.parametrize(("door", "fix"), [(Door.SHUT, "Start Temporal"), (Door.SILENT, "Nobody answers at that address")])
+async def test_an_address_that_refuses_is_told_from_one_that_is_silent(
+    door: Door, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("Failed client connect: Server connection error: deadline has elapsed")
+
+    async def door_of(_: str) -> Door:
+        return door
+
+    monkeypatch.setattr(Client, "connect", refused)
+    monkeypatch.setattr("api.temporal_causes.door_of", door_of)
+    temporal = Temporal({"target_host": "temporal.invalid:7233"})
+    assert (await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)).fix.startswith(fix)
 
 
 async def test_a_temporal_that_gives_nobody_tasks_is_told_and_no_worker_is_missing(
