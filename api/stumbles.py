@@ -35,6 +35,13 @@ BY_HAND_FIX = (
     "looks first how far it had come."
 )
 
+TWO_RELEASES = "what {} gave for an activity cannot be read by {}, who leads the run: they run code of two releases"
+TWO_RELEASES_FIX = (
+    "What was given stands in the run's history, and only who can read it goes on: mostly an upgrade that has not restarted "
+    "keeperless-workflows. Compare the versions of both programs, and start all of Keeperless' programs of the newer one. "
+    "Nothing is lost; it goes on by itself."
+)
+
 OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
 TAKE_OVER = (
     'terminate the run, and take over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed '
@@ -76,6 +83,8 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
     told = next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
     if told is not None and told.failure.message == UNDECODED and (by := _completed_by_hand(since)):
         return BY_HAND.format(by), BY_HAND_FIX.format(execution.workflow_id)
+    if told is not None and told.failure.message == UNDECODED and (giver := next(iter(_givers(since)), "")):
+        return TWO_RELEASES.format(giver, told.identity), TWO_RELEASES_FIX
     return words_of(told) if told is not None else None
 
 
@@ -106,8 +115,13 @@ def _failed(events: Sequence[HistoryEvent]) -> list[WorkflowTaskFailedEventAttri
 def _completed_by_hand(events: Sequence[HistoryEvent]) -> str:
     """Who has given an activity's result besides the worker that was at it; empty where nobody has."""
     at_it = {e.activity_task_started_event_attributes.identity for e in events}
-    given = [e.activity_task_completed_event_attributes.identity for e in events]
-    return next((by for by in given if by and by not in at_it), "")
+    return next((by for by in _givers(events) if by not in at_it), "")
+
+
+def _givers(events: Sequence[HistoryEvent]) -> list[str]:
+    """Of activities' results."""
+    given = (event.activity_task_completed_event_attributes.identity for event in events)
+    return [by for by in given if by]
 
 
 def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:

@@ -203,6 +203,20 @@ async def test_an_activity_that_somebody_completed_by_hand_is_told_with_who_did(
         assert f"temporal workflow reset --workflow-id '{record.workflow_id}'" in entry.fix
 
 
+@activity.defn(name=ActivityName.WATCH)
+async def of_a_newer_release() -> dict[str, str]:
+    return {"nodes": "in a form that an older one does not know"}
+
+
+async def test_a_result_that_the_runs_worker_cannot_read_is_one_of_another_release(api: Any, temporal_client: Client) -> None:
+    newer = Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[of_a_newer_release], identity="7@upgraded")
+    async with leading(temporal_client, Asking, identity="8@forgotten"), newer:
+        record = await migrating(api)
+        (entry,) = await told(api, record, lambda keys: (blocker_codes.STEP_FAILING, "the migration's workflow") in keys)
+    assert "what 7@upgraded gave for an activity cannot be read by 8@forgotten" in entry.observed
+    assert "has not restarted keeperless-workflows" in entry.fix
+
+
 @pytest.mark.usefixtures("watcher")
 async def test_an_activity_that_somebody_paused_is_no_missing_worker(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Watching):
