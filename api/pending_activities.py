@@ -74,8 +74,8 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     if has_run_out := _has_run_out(activity):
         error, fix = _out_of_time(activity, queue, named)
-    if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
-        error += f" (it is {activity.last_worker_identity})"
+    if error and error != LOST and activity.last_worker_identity and not is_taken:  # else it is who tries again
+        error += f" ({'it is' if error in FIXES_OF_STRAYS else 'at'} {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     return PendingTask(
         what=activity.activity_type.name,

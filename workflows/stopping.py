@@ -19,13 +19,17 @@ class Stop:
         self._orders, self._outbox, self._board = orders, outbox, board
 
     def after(self, error: ActivityError, what: str) -> None:
-        """Stop, tell and show it. A cancellation, and the loss of the cluster, are no such errors: they are raised."""
+        """Stop, tell and show it, with the worker that said so: of several, one may lack what the others have.
+
+        A cancellation, and the loss of the cluster, are no such errors: they are raised.
+        """
         cause = error.cause
         if isinstance(cause, ApplicationError) and cause.type == Superseded.__name__:
             raise Superseded from error
         if is_cancelled_exception(error):
             raise error
-        self._orders.stop(f"{what}: {reason_of(error)}")
+        at = f" (at {error.identity})" if error.identity else ""
+        self._orders.stop(f"{what}: {reason_of(error)}{at}")
         self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
         self._board.note_stop()
         self._outbox.send_soon()

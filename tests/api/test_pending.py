@@ -40,6 +40,7 @@ from api.stumbles import words_of
 from domain import blocker_codes, pending_tasks
 from domain.blocker import Blocker
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
+from domain.errors import Transient
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
 
@@ -580,6 +581,18 @@ def test_a_stray_worker_is_named_as_long_as_nobody_else_tries_again() -> None:
     assert "a task queue of its own" in pending_of(found).fix
     found.state = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     assert "thumbnailer" not in pending_of(found).error
+
+
+def test_of_several_workers_the_one_that_failed_is_named() -> None:
+    """One may run as another user, or lack a secret: then every second attempt fails."""
+    found = PendingActivityInfo(attempt=2, state=PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED)
+    found.activity_type.name = ActivityName.ROLL_NODE
+    found.last_worker_identity = "4711@c1"
+    found.last_failure.message = "refuses that process something: Operation not permitted: /run/kafka/1.pid"
+    found.last_failure.application_failure_info.type = Transient.__name__
+    assert pending_of(found).error.endswith("/run/kafka/1.pid (at 4711@c1)")
+    found.state = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    assert "4711" not in pending_of(found).error
 
 
 def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ async def test_an_error_while_looking_shows_as_held_everywhere(small: Any) -> No
     small.ledger.faults["cluster"] = Permanent("cluster orders is not registered")
     await small.begin()
     progress = await small.until_waiting("held")
-    assert "not registered" in progress.waiting.detail
+    assert re.search(r"not registered \(at \d+@\S+\)$", progress.waiting.detail), "who has failed, of several workers"
     assert await small.until(lambda: small.search_attribute("Waiting")) == "held"
     assert "not registered" in await small.current_details()
     small.ledger.faults.clear()
