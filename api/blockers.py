@@ -18,6 +18,7 @@ from api.changes import changed_here
 from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
+from api.own_state import lagging, of_itself
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, ended_here, machines_of, signs_of
 from api.programs import Apart, apart_from
@@ -81,11 +82,14 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     if record.progress.state not in ACTIVE_STATES:
         items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
         return _answer(record, None, items)
-    return await _find(wiring, record, datetime.now(UTC))
+    now, until = datetime.now(UTC), asyncio.get_running_loop().time() + ANSWER_SECONDS
+    async with lagging() as lag:
+        answer = await _find(wiring, record, now, until)
+    own = await of_itself(answer.items, lag, now, until)
+    return answer.model_copy(update={"items": [*own, *answer.items]}) if own else answer
 
 
-async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> BlockersAnswer:
-    until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+async def _find(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> BlockersAnswer:
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )

@@ -35,7 +35,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.notes.look_here import look_here
 from api import blockers as looked_up
-from api import ledger_disk, observing, pending, pollers, unattended
+from api import ledger_disk, observing, own_state, pending, pollers, unattended
 from api.app import create_app
 from api.commands import Answer, CommandStatus, send
 from api.pending import RunSeen
@@ -101,6 +101,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(hours=1))
     monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
+    monkeypatch.setattr(own_state, "LATE", 3600.0)  # The machine of the tests has much to do.
     for remembered in ("QUESTION", "LATELY"):
         monkeypatch.setattr(pollers, remembered, timedelta(0))  # Workers of the tests before are remembered.
 
@@ -562,6 +563,21 @@ async def test_a_worker_with_another_ledger_is_told_in_every_answer(api: Any, mo
     answer = await blockers(api, await migrating(api, stable_samples=5))
     assert keys(answer) == [("machine", "keeperless-activities, process 4711")]
     assert "kill 4711" in answer["items"][0]["fix"]
+
+
+async def test_an_api_without_a_processor_says_so_before_it_says_that_others_do_not_answer(
+    api_without_temporal: Any, make_migration: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a quota keeps it waiting: Temporal and the ledger may be well, and have answered in time."""
+    api = api_without_temporal
+    await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+    for late, object_ in ((0.5, "keeperless-api"), (60.0, "Temporal")):
+        monkeypatch.setattr(own_state, "LATE", late)
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.8)
+        first = (await blockers(api, record.id))["items"][0]
+        assert first["object"] == object_
+        assert bool(re.search(r"came up to \d\.\d s late", first["observed"])) is (object_ == "keeperless-api")
+        assert ("CPUQuota=" in first["fix"]) is (object_ == "keeperless-api")
 
 
 async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, make_migration: Any) -> None:
