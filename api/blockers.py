@@ -25,6 +25,7 @@ from api.programs import Apart, apart_from
 from api.servers_here import signs_at
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
+from api.unlike_copies import unlike_copies
 from api.wiring import Wiring
 from domain import pending_tasks, refused_steps, standing
 from domain.blocker import Blocker, blocker
@@ -127,6 +128,7 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime, until: f
             changed, why_not = await changed_here(wiring, record, now, until)
             found += [changed] if changed is not None else []
             unlooked += [why_not] if why_not else []
+        found += await _unlike(wiring, until)
     return _answer(record, seen, _once(found), unlooked)
 
 
@@ -161,6 +163,12 @@ async def _apart(wiring: Wiring, until: float) -> list[Apart]:
     """None, where that is not known soon."""
     async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
         return await apart_from(wiring.temporal, wiring.settings.ledger_url)
+    return []
+
+
+async def _unlike(wiring: Wiring, until: float) -> list[Blocker]:
+    async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
+        return await unlike_copies(wiring.temporal)
     return []
 
 

@@ -19,6 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.on_node.thread_states import tracer
 from activities.on_node.watch_process import watch
+from api.programs import process_of
+from api.replaced_code import sign_of
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.blocker_codes import PROGRAM_OF
@@ -151,9 +153,16 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
     own = _signs_by(pid, status)
     below = _below(pid) if program == CHECKS else []
     complaint = complaint_of(pid, datetime.now(UTC))
+    replaced = _replaced(pid, f"keeperless-{program}")
     with ThreadPoolExecutor(MOST_BELOW) as pool:
         theirs = [sign for signs in pool.map(_signs_of_child, below[:MOST_BELOW]) for sign in signs]
-    return (*own, *theirs, *([complaint] if complaint is not None else []))
+    return (*own, *theirs, *replaced, *([complaint] if complaint is not None else []))
+
+
+def _replaced(pid: int, program: str) -> tuple[Sign, ...]:
+    process = process_of(pid, program)
+    sign = sign_of(pid, process.words, process.begun_at, program) if process is not None else None
+    return (sign,) if sign is not None else ()
 
 
 def signs_of_process(pid: int) -> tuple[Sign, ...]:

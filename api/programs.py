@@ -11,6 +11,7 @@ from pathlib import Path
 
 from temporalio.envconfig import ClientConfigProfile
 
+from api.replaced_code import sign_of
 from api.settings import STATE
 from api.temporal import Temporal
 from api.units import signs_of_units
@@ -49,12 +50,15 @@ OTHER_LEDGER = (
 @dataclass(frozen=True)
 class Process:
     """One of our programs. `environment`: what it was started with; `None` where it may not be read, or belongs to a user who
-    is neither root nor ours: an API that is root would open the files that he names. It holds secrets.
+    is neither root nor ours: an API that is root would open the files that he names. It holds secrets. `words`: its command.
+    `user`: whose it is.
     """
 
     pid: int
     begun_at: datetime
     environment: Mapping[str, str] | None = field(repr=False)
+    words: tuple[str, ...] = field(default=(), repr=False)
+    user: int | None = None
 
     def in_words(self, program: str) -> str:
         return f"Process {self.pid} is {program}, runs since {self.begun_at:%H:%M:%S} UTC"
@@ -95,11 +99,7 @@ async def apart_from(temporal: Temporal, ledger_url: str) -> list[Apart]:
 def _apart(temporal: Temporal, ledger_url: str) -> list[Apart]:
     found = []
     for program in GO_BY_A_LEDGER:
-        for process in running(program):
-            given = process.environment
-            asks = _temporal_of(given) if given is not None else None
-            if given is None or asks is None or _place(asks) != _place(temporal):
-                continue
+        for process, given in asking(program, temporal):
             theirs = given.get("KEEPERLESS_LEDGER_URL") or _below_home(given)
             with suppress(LedgerMisuse):
                 if theirs and are_two_places(theirs, ledger_url, process.pid):
@@ -107,28 +107,38 @@ def _apart(temporal: Temporal, ledger_url: str) -> list[Apart]:
     return found
 
 
+def asking(program: str, temporal: Temporal) -> Iterator[tuple[Process, Mapping[str, str]]]:
+    """Those that ask the API's Temporal for tasks, as far as that may be known, with what they were started with."""
+    for process in running(program):
+        given = process.environment
+        asks = _temporal_of(given) if given is not None else None
+        if given is not None and asks is not None and _place(asks) == _place(temporal):
+            yield process, given
+
+
 def running(program: str) -> list[Process]:
     """The newest last."""
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
-    found = (process for pid in pids if (process := _process(pid, program)) is not None)
+    found = (process for pid in pids if (process := process_of(pid, program)) is not None)
     return sorted(found, key=lambda process: (process.begun_at, process.pid))
 
 
-def _process(pid: int, program: str) -> Process | None:
+def process_of(pid: int, program: str) -> Process | None:
     """`None` where it is another program's, or has ended meanwhile."""
     root = Path(f"/proc/{pid}")
     try:
         words = (root / "cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
         if not _is(words, program):
             return None
-        is_trusted = root.stat().st_uid in {0, os.geteuid()}
+        user = root.stat().st_uid
         ticks = int((root / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19])
         uptime = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
     except OSError:
         return None
     age = timedelta(seconds=max(uptime - ticks / os.sysconf("SC_CLK_TCK"), 0))
-    return Process(pid, datetime.now(UTC) - age, _environment(root) if is_trusted else None)
+    environment = _environment(root) if user in {0, os.geteuid()} else None
+    return Process(pid, datetime.now(UTC) - age, environment, tuple(words), user)
 
 
 def _is(words: Sequence[str], program: str) -> bool:
@@ -178,6 +188,8 @@ def _signs_of(process: Process, program: str, temporal: Temporal, ledger_url: st
         is_new = datetime.now(UTC) - process.begun_at < FRESH
         yield Sign(f"{words}, and is to ask the Temporal that the API uses", JUST_STARTED if is_new else "", is_slight=True)
         yield from _other_ledger(given, program, ledger_url)
+    if (replaced := sign_of(process.pid, process.words, process.begun_at, program)) is not None:
+        yield replaced
     complaint = complaint_of(process.pid, datetime.now(UTC))
     if complaint is not None:
         yield complaint

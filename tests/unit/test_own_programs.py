@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from api.journal import printed_by
 from api.programs import Process, apart_from, running, signs_of_program
 from api.temporal import Temporal
 from api.units import signs_of_units
+from api.unlike_copies import unlike_copies
 from api.worker_log import last_words
 from domain.machines.vital_signs import Sign
 
@@ -35,10 +37,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def begin(source: str = SLEEPS, **environment: str) -> "subprocess.Popen[bytes]":
-            (tmp_path / PROGRAM).write_text(source)
+            (script := tmp_path / "bin" / PROGRAM).parent.mkdir(exist_ok=True)
+            script.write_text(source)
             given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **environment}
             with (tmp_path / "log").open("ab") as log:
-                command = [sys.executable, "-I", str(tmp_path / PROGRAM)]
+                command = [sys.executable, "-I", str(script)]
                 process = subprocess.Popen(command, env=given, stderr=log)
             stack.callback(process.wait)
             stack.callback(process.kill)
@@ -158,6 +161,38 @@ async def test_a_worker_that_goes_by_another_ledger_is_found_though_it_is_well(
     process = start(**given)
     wanted = [] if place is None else [(PROGRAM, process.pid, place.format(tmp_path))]
     assert [(one.program, one.pid, one.ledger) for one in await apart_from(OURS, LEDGER)] == wanted
+
+
+async def test_copies_that_were_not_started_alike_are_told_by_names_only(start: Start) -> None:
+    """One by its unit, and one by hand without a secret: every second attempt fails."""
+    given = {"TEMPORAL_ADDRESS": "127.0.0.1:7233"}
+    more = {"KAFKA_PASSWORD": "hunter2", "KEEPERLESS_MAX_EFFECTS": "8", "INVOCATION_ID": "1"}
+    unit = start(**given, **more)
+    by_hand = start(**given, KEEPERLESS_MAX_EFFECTS="2", SHLVL="1")
+    (entry,) = await unlike_copies(OURS)
+    assert (entry.code, entry.object) == ("machine", f"copies of {PROGRAM}")
+    only, other = f"KAFKA_PASSWORD only in {unit.pid}", "other values of KEEPERLESS_MAX_EFFECTS"
+    assert entry.observed == f"processes {unit.pid} and {by_hand.pid} differ: {only}; {other}"
+    assert "hunter2" not in entry.model_dump_json()
+    assert await unlike_copies(Temporal({"target_host": "others:7233"})) == [], "another installation's"
+
+
+async def test_copies_that_were_started_alike_are_no_cause(start: Start) -> None:
+    start(TEMPORAL_ADDRESS="127.0.0.1:7233", INVOCATION_ID="1")
+    start(TEMPORAL_ADDRESS="127.0.0.1:7233", INVOCATION_ID="2")
+    assert await unlike_copies(OURS) == []
+
+
+async def test_one_whose_code_was_replaced_while_it_runs_is_told_with_both_times(start: Start, tmp_path: Path) -> None:
+    process = start(TEMPORAL_ADDRESS="127.0.0.1:7233")
+    (contracts := tmp_path / "lib" / "python3.11" / "site-packages" / "domain" / "contracts.py").parent.mkdir(parents=True)
+    contracts.touch()
+    assert "its code on disk is of" not in (await told())[0]
+    later = (datetime.now(UTC) + timedelta(minutes=88)).timestamp()
+    os.utime(contracts, (later, later))
+    observed, fix = await told()
+    assert re.search(rf"Process {process.pid} runs since \S+ \S+ UTC, and its code on disk is of \S+ \S+ UTC", observed)
+    assert f"Restart {PROGRAM}" in fix
 
 
 async def test_one_file_may_have_several_names(start: Start, tmp_path: Path) -> None:
