@@ -760,6 +760,8 @@ def test_what_the_controllers_answered_counts_before_a_connection_that_failed_me
     assert named(BEGUN, answer, *cut_off, gone) == "registration-unsupported-version"
     assert named(BEGUN, *cut_off, unreached, gone) == "no-local-port"
     assert named(BEGUN, unreached, gone) == "peer-unreachable"
+    of_a_client = [line.replace("WARN ", "WARN [Producer clientId=a] ") for line in (unreached, cut_off[0])]
+    assert named(BEGUN, *of_a_client, *cut_off[1:], gone) == "never-registered", "a client inside its JVM"
 
 
 def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> None:

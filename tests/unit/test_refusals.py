@@ -66,6 +66,34 @@ def test_who_comes_and_is_turned_away_says_nothing_of_where_this_node_goes() -> 
     assert found.told is PEER_UNREACHABLE
 
 
+SCANNED = (
+    "[2026-11-20 03:00:06,000] WARN [SocketServer listenerType=ZK_BROKER, nodeId=1] Unexpected error from /10.0.0.9 (channelId="
+    "10.0.0.1:9092-10.0.0.9:5000-1); closing connection (org.apache.kafka.common.network.Selector)",
+    "javax.net.ssl.SSLHandshakeException: PKIX path building failed: "
+    "sun.security.provider.certpath.SunCertPathBuilderException: unable to find valid certification path to requested target",
+)
+
+
+def test_of_who_comes_what_was_thrown_says_no_more_than_the_line() -> None:
+    assert refusals_in(SCANNED) == ()
+
+
+@pytest.mark.parametrize("client", ["Producer clientId=CruiseControlMetricsReporter", "Consumer clientId=a, groupId=null"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "WARN [{}] Connection to node -1 (localhost/127.0.0.1:9092) could not be established. Node may not be available. "
+        "(org.apache.kafka.clients.NetworkClient)",
+        "ERROR [{}] Connection to node -1 (localhost/127.0.0.1:9092) failed authentication due to: SSL handshake failed "
+        "(org.apache.kafka.clients.NetworkClient)",
+    ],
+)
+def test_a_client_inside_the_jvm_of_a_node_says_nothing_of_where_the_node_goes(client: str, said: str) -> None:
+    assert refusals_in((f"[2026-11-20 03:00:05,000] {said.format(client)}", *HANDSHAKE[1:])) == ()
+    (found,) = refusals_in((f"[2026-11-20 03:00:05,000] {said.format(client)}", *HANDSHAKE))
+    assert found.told is TLS_FAILED
+
+
 @pytest.mark.parametrize("kind", [*KEYS, TICKET, *KINDS], ids=lambda kind: kind.name)
 def test_nobody_is_told_to_start_what_runs(kind: Told) -> None:
     for fix in (kind.cure, fix_of_the_living(Found(kind, (), ""))):

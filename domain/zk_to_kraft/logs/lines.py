@@ -30,6 +30,10 @@ OF_A_TRACE = re.compile(
     r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
 )
 """What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
+OF_OTHERS = re.compile(r"\[SocketServer\b|\[(?:Producer|Consumer|AdminClient) clientId=")
+"""Who speaks where it is not of the node's own way to its peers: of those that connect to it, a health check, a scanner, a
+client without the right certificate; and clients inside its JVM, as a metrics reporter, an appender or remote-log metadata
+have."""
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
@@ -150,6 +154,11 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
             block.append(line)
     if block:
         yield tuple(block)
+
+
+def of_its_own(lines: Sequence[str]) -> tuple[str, ...]:
+    """Without what it says of others, and what was thrown there."""
+    return tuple(line for block in _blocks(lines) if not OF_OTHERS.search(block[0]) for line in block)
 
 
 def first_of(line: str, kinds: Sequence[Told]) -> Found | None:

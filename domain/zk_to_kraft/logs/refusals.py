@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.logs.kafka_deaths import KEYS
-from domain.zk_to_kraft.logs.lines import Found, Told, first_of, found_in
+from domain.zk_to_kraft.logs.lines import Found, Told, first_of, found_in, of_its_own
 from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REFUSALS, TLS_FAILED
 from domain.zk_to_kraft.logs.unconnected import BY_THEMSELVES
 
@@ -23,14 +23,9 @@ KEPT_LOADED = (
 BY_ITSELF = "It tries again by itself."
 
 
-OF_WHO_COMES = re.compile(r"\b(?:WARN|INFO|ERROR) \[SocketServer\b")
-"""What a node says of those that connect to it: a health check, a scanner, a client without the right certificate."""
-
-
 def refusals_in(lines: Sequence[str], kinds: Sequence[Told] = REFUSALS) -> tuple[Found, ...]:
     """Of what it is told by those to whom it connects."""
-    own = [line for line in lines if not OF_WHO_COMES.search(line)]
-    return tuple(exactly(found) for found in found_in(own, kinds))
+    return tuple(exactly(found) for found in found_in(of_its_own(lines), kinds))
 
 
 def exactly(found: Found) -> Found:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.logs.kafka_deaths import KEYS
-from domain.zk_to_kraft.logs.lines import THEN_START, Found, Told, first_of
+from domain.zk_to_kraft.logs.lines import OF_OTHERS, THEN_START, Found, Told, first_of
 from domain.zk_to_kraft.logs.machine_deaths import MACHINE_OUT_OF_FILES, UNKNOWN_HOST
 from domain.zk_to_kraft.logs.said import Said, blocks, in_short
 from domain.zk_to_kraft.logs.silence_lines import TOO_MANY_OPEN_FILES
@@ -66,7 +66,7 @@ KINDS = (*BY_THEMSELVES, TOO_MANY_OPEN_FILES, *KEYS)
 
 def unconnected(block: Sequence[Said]) -> Found | None:
     """Of one complaint with the exceptions below it."""
-    if not TRIES.search(block[0].text) or len(block) == 1:
+    if not TRIES.search(block[0].text) or OF_OTHERS.search(block[0].text) or len(block) == 1:
         return None
     found = first_of(" | ".join(one.text for one in block[1:]), KINDS)
     return replace(found, quote=in_short(block)) if found is not None else None
