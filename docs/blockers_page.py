@@ -3,6 +3,7 @@
 from domain.blocker_codes import CODES
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.zk_to_kraft.blockers import EXPECTED
+from domain.zk_to_kraft.logs.authorizer_lines import OF_ZOOKEEPERS
 from domain.zk_to_kraft.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.logs.lines import Told
 from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE
@@ -140,7 +141,7 @@ def blockers() -> str:
         "## Lines of a running node's log\n",
         _lines((*RUNNING, SEGMENT_TOO_SMALL, SESSION_TOO_SHORT)),
         "## Last words of a node that has died\n",
-        _lines((*DEATHS, DATA_FILE_GONE)),
+        _lines((*DEATHS, OF_ZOOKEEPERS, DATA_FILE_GONE)),
         "## What a process warns of that gets no connection\n",
         "Of a node, and of a ZooKeeper server that has no quorum: by the exception below the warning. What is told there of "
         "keys and certificates, of names and of open files is that of the last words above.\n",

@@ -764,6 +764,25 @@ def test_what_the_controllers_answered_counts_before_a_connection_that_failed_me
     assert named(BEGUN, *of_a_client, *cut_off[1:], gone) == "never-registered", "a client inside its JVM"
 
 
+@pytest.mark.parametrize(
+    "thrown",
+    [
+        'java.lang.NullPointerException: Cannot invoke "String.indexOf(String)" because "connectString" is null',
+        "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: CONNECTING",
+    ],
+)
+def test_zookeepers_authorizer_in_the_file_of_a_node_in_kraft_mode_is_to_be_replaced(thrown: str) -> None:
+    """Neither is ZooKeeper to be mended for it, nor does zookeeper.connect go back into the file."""
+    head = "[2026-11-20 03:00:13,000] ERROR [{0} id=1] Fatal error during {1} startup. Prepare to shutdown (kafka.server.{0})"
+    configured = "\tat kafka.security.authorizer.AclAuthorizer.configure(AclAuthorizer.scala:203)"
+    startup = "\tat kafka.server.{}.startup({}.scala:381)"
+    of_kraft = (head.format("BrokerServer", "broker"), thrown, configured, startup.format("BrokerServer", "BrokerServer"))
+    assert named(BEGUN, *of_kraft) == "authorizer-of-zookeeper"
+    assert "StandardAuthorizer" in ending_of((BEGUN, *of_kraft)).expected
+    of_zookeeper = (head.format("KafkaServer", "KafkaServer"), thrown, configured, startup.format("KafkaServer", "KafkaServer"))
+    assert named(BEGUN, *of_zookeeper) != "authorizer-of-zookeeper"
+
+
 def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> None:
     assert words_of((BEGUN, ORDINARY, FATAL, STRANGE, *FRAMES, ORDINARY)) == (STRANGE,)
     assert words_of((BEGUN, ORDINARY, *FRAMES)) == (BEGUN, ORDINARY)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from domain.zk_to_kraft.logs.authorizer_lines import of_zookeepers
 from domain.zk_to_kraft.logs.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTIES, ZOOKEEPER
 from domain.zk_to_kraft.logs.lines import MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
 from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, MISSING_FILE, OF_PARTITION
@@ -197,6 +198,8 @@ def death_in(lines: Sequence[str]) -> Found | None:
     said = _own(lines)
     if _stopped_by(said) is not None:
         return None
+    if (left := of_zookeepers(of_this_process(lines))) is not None:
+        return left
     end = _at_the_end(said)
     deaths = list(_deaths(end))
     vague = {found.told.name: found.quote for found in deaths if found.told.is_vague}
