@@ -13,6 +13,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     FETCHER_DIED,
     ISR_REFUSED,
     LOG_DIR_FAILED,
+    REMOTE_STATE,
     SEGMENT_TOO_SMALL,
     TOPIC_ID_DIFFERS,
 )
@@ -28,6 +29,16 @@ TOO_LARGE = (
     "org.apache.kafka.common.errors.RecordBatchTooLargeException: Message batch size is 916304 bytes in append to partition "
     "orders-3, which exceeds the maximum configured segment size of 262144."
 )
+UNBUILT = f"ERROR {FETCHER}Error building remote log auxiliary state for orders-3 {BY_FETCHER}"
+NOT_FOUND = (
+    "org.apache.kafka.server.log.remote.storage.RemoteStorageException: Couldn't build the state from remote store for "
+    "partition: orders-3, currentLeaderEpoch: 5, leaderLocalLogStartOffset: 90, leaderLogStartOffset: 0, epoch: 4as the "
+    "previous remote log segment metadata was not found"
+)
+EXPIRED = (
+    "org.apache.kafka.server.log.remote.storage.RemoteStorageException: Failed to fetch, secretKey=Hunter2000x",
+    "Caused by: software.amazon.awssdk.services.s3.model.S3Exception: The security token included in the request is expired",
+)
 STOPPED = f"WARN {FETCHER}Partition orders-3 marked as failed {BY_FETCHER}"
 UNREACHABLE = f"WARN {FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
 OTHER_ID = (
@@ -39,7 +50,7 @@ TO_CONTROLLER = "[NodeToControllerChannelManager id=1 name=alter-partition] "
 
 def at(*lines: str) -> list[str]:
     """Exceptions have no stamp."""
-    return [line if line.startswith(("java", "org", "\t")) else f"[2026-11-20 03:00:00,000] {line}" for line in lines]
+    return [line if line.startswith(("java", "org", "Caused", "\t")) else f"[2026-11-20 03:00:00,000] {line}" for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +108,8 @@ def at(*lines: str) -> list[str]:
             LOG_DIR_FAILED,
             "/data/2b",
         ),
+        ((UNBUILT, NOT_FOUND), REMOTE_STATE, "Couldn't build the state from remote store for partition: orders-3"),
+        ((UNBUILT, *EXPIRED), REMOTE_STATE, "S3Exception: The security token included in the request is expired"),
         ((OTHER_ID.format("orders-3"), UNREACHABLE), TOPIC_ID_DIFFERS, "received: jRlSXXUVQGmuAq3eN5FHnA"),
     ],
 )
@@ -105,6 +118,7 @@ def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], to
     assert found is not None
     assert found.told is told
     assert words in found.quote
+    assert "Hunter2000x" not in found.quote
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ LIVING = {
     "(kafka.server.ReplicaFetcherThread)",
     "fetch-invalid": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Found invalid messages during fetch for "
     "partition orders-3 offset 120 (kafka.server.ReplicaFetcherThread)",
+    "remote-state-not-built": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error building remote log auxiliary "
+    "state for orders-3 (kafka.server.ReplicaFetcherThread)",
     "controller-channel-died": "ERROR [zk-broker-2-to-controller-alter-partition-channel-manager]: Error due to "
     "(kafka.server.NodeToControllerRequestThread)",
     "isr-refused": "WARN [Partition orders-3 broker=1] Failed to update ISR to PendingExpandIsr(newInSyncReplicaId=2) due to "

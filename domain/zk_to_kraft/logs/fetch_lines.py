@@ -31,10 +31,12 @@ from domain.zk_to_kraft.logs.replication_lines import (
     ISR_INELIGIBLE,
     ISR_REFUSED,
     LOG_DIR_FAILED,
+    REMOTE_STATE,
     SEGMENT_TOO_SMALL,
     STATE_REWRITTEN,
     TOPIC_ID_DIFFERS,
 )
+from domain.zk_to_kraft.logs.said import with_thrown
 
 WHY_STOPPED = re.compile(
     r"(?:Unexpected error occurred while processing data for partition|Error while processing data for partition|"
@@ -67,7 +69,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     lasting_stops = [found for found in stopped if FOR_A_MOMENT not in found.quote]
     if lasting_stops:
         return lasting_stops[-1]
-    answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
+    answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID, REMOTE_STATE), partitions)
     found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     if found is not None:
         return _with_reason(found)
@@ -156,7 +158,9 @@ def _stopped_for(why: str, found: Found) -> Found:
 
 
 def _with_reason(found: Found) -> Found:
-    """With what stands below its line, where that is an exception."""
+    """With what stands below its line, where that is an exception; of a plug-in's the last, without what may be a secret."""
+    if found.told is REMOTE_STATE:
+        return replace(found, quote=with_thrown(found))
     exact = exactly(found)
     return exact if exact is not found else replace(found, quote=_joined(found.quote, next(iter(found.thrown), "")))
 

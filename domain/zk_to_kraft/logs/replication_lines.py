@@ -68,6 +68,16 @@ FETCH_INVALID = Told(
     "between; mend that, and elect nobody else: the leader alone may have the newest records. Where it finds it damaged, let "
     "another replica that is in sync lead; where none is, mend the leader's disk before anything of it is given up.",
 )
+REMOTE_STATE = Told(
+    "remote-state-not-built",
+    re.compile(r"Error building remote log auxiliary state for (\S{1,260}-\d+)"),
+    "followers that can read the remote store of tiered storage, and what is in it (__remote_log_metadata)",
+    "What it lacks its leader has only in the remote store. Where something was thrown there, mend that: the credentials with "
+    "which this broker goes there, and the way to it (rsm.config.* in its file). Where a segment's metadata was not found, "
+    "look whether __remote_log_metadata has leaders, and whether this broker reads it (rlmm.config.*). Where remote log "
+    "storage is not yet enabled, its file lacks what the leader's has (remote.log.storage.system.enable). It tries again by "
+    "itself: a restart mends nothing but what is corrected in its file.",
+)
 CHANNEL_DIED = Told(
     "controller-channel-died",
     re.compile(r"\[(?:zk-)?broker-\d+-to-controller-([a-z-]{1,40})-channel-manager\]: Error due to"),

@@ -46,6 +46,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     ISR_INELIGIBLE,
     ISR_REFUSED,
     LOG_DIR_FAILED,
+    REMOTE_STATE,
     STATE_REWRITTEN,
     TOPIC_ID_DIFFERS,
 )
@@ -102,6 +103,7 @@ RUNNING = (
     FETCH_STOPPED,
     FETCH_REFUSED,
     FETCH_INVALID,
+    REMOTE_STATE,
     CHANNEL_DIED,
     ISR_REFUSED,
     STATE_REWRITTEN,
