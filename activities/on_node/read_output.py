@@ -40,12 +40,19 @@ MOST_BEFORE, MOST_OF_A_WORD, MOST_OF_A_BLOCK = 32 * 1024 * 1024, 20, 16 * 1024
 A controller that traces the migration, as Kafka's documentation advises, fills the end of its log in two minutes."""
 MOST_FURTHER, SECONDS_FOR_OTHERS = 4, 0.5
 LOG = re.compile(r"\.(?:log|out)(?:[.-]\d[\d.:T_-]*)?(?: \(deleted\))?$")
-NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|authorizer|audit|access)[^/]*$")
+NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|audit|access)[^/]*$")
 """Partitions' data, a JVM's own, and what is loud and tells of no trouble."""
-LOUD_LOG = re.compile(r"(?:state-change|cleaner)[^/]*$")
+LOUD_LOG = re.compile(r"(?:state-change|cleaner|authorizer)[^/]*$")
 """What is loud, and tells of trouble, too, which is said nowhere else."""
-TROUBLES = ["] WARN ", "] ERROR ", "] FATAL "]
-TROUBLE = re.compile(r"\[[^\]]+\] (?:WARN|ERROR|FATAL) ")
+TROUBLES = [
+    "] WARN ",
+    "] ERROR ",
+    "] FATAL ",
+    " is Denied Operation = ClusterAction ",
+    " is Denied operation = CLUSTER_ACTION ",
+]
+TROUBLE = re.compile(r"\[[^\]]+\] (?:(?:WARN|ERROR|FATAL) |.{1,600} is Denied (?:Operation = ClusterA|operation = CLUSTER_A))")
+"""Of all that an authorizer denies what only nodes ask for."""
 ROTATED = re.compile(r"\.\d{1,3}|[.-]\d{4}-?\d\d-?\d\d[\d.:T_-]*")
 """What stands behind the name of a file that was put aside, and not compressed."""
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")

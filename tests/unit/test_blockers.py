@@ -308,6 +308,25 @@ def test_what_the_controller_has_against_a_broker_is_quoted_from_its_own_log() -
     assert SPEC.node_name(LEADER) in entry.observed
 
 
+def test_a_broker_whose_heartbeats_are_refused_is_told_with_the_principal_that_the_controllers_deny() -> None:
+    """It had registered before: an ACL was removed while it ran, or its certificate was renewed with another subject."""
+    refused = (
+        f"{SAID} WARN [BrokerLifecycleManager id=2] Broker 2 sent a heartbeat request but received error "
+        "CLUSTER_AUTHORIZATION_FAILED. (kafka.server.BrokerLifecycleManager)"
+    )
+    denied = (
+        f"{SAID} INFO Principal = User:CN=b2,O=new is Denied operation = CLUSTER_ACTION from host = 10.0.0.2 on resource = "
+        "Cluster:LITERAL:kafka-cluster for request = BROKER_HEARTBEAT with resourceRefCount = 1 based on rule DefaultDeny "
+        "(kafka.authorizer.logger)"
+    )
+    seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2, fenced_broker_count=1)
+    entry = next(e for e in found(seen, hints=Hints(logs={2: (refused,), LEADER: (denied,)})) if e.object == "broker-2")
+    assert "received error CLUSTER_AUTHORIZATION_FAILED" in entry.observed
+    assert "Principal = User:CN=b2,O=new is Denied operation = CLUSTER_ACTION from host = 10.0.0.2" in entry.observed
+    assert "--operation ClusterAction --cluster" in entry.fix
+    assert "inter.broker.protocol.version" not in entry.fix
+
+
 @pytest.mark.parametrize(("times", "is_told"), [(1, False), (2, True)])
 def test_a_broker_that_is_fenced_again_and_again_is_named_between_as_well(times: int, is_told: bool) -> None:
     """Once is what a broker leaves that was killed; at the moment of a look it may be registered."""

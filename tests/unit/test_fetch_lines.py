@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, NODE_REFUSED
 from domain.zk_to_kraft.logs.fetch_lines import said_by_controller, said_by_follower, said_by_leader
 from domain.zk_to_kraft.logs.lines import Told
 from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
@@ -28,6 +29,14 @@ MISMATCH = (
 TOO_LARGE = (
     "org.apache.kafka.common.errors.RecordBatchTooLargeException: Message batch size is 916304 bytes in append to partition "
     "orders-3, which exceeds the maximum configured segment size of 262144."
+)
+UNAUTHORIZED = (
+    "ERROR [KafkaApi-2] Unexpected error handling request RequestHeader(apiKey={}, apiVersion=8, clientId=3001, correlationId="
+    "7, headerVersion=2) -- X() with context RequestContext(header=x, connectionId='x', clientAddress=/10.0.0.3, principal="
+    "User:CN=kafka-c1, listenerName=ListenerName(SSL), securityProtocol=SSL) (kafka.server.KafkaApis)",
+    "org.apache.kafka.common.errors.ClusterAuthorizationException: Request Request(processor=3, connectionId="
+    "10.0.0.2:9092-10.0.0.3:41522-0, session=org.apache.kafka.network.Session@6a1f, listenerName=ListenerName(SSL), "
+    "securityProtocol=SSL, buffer=null, envelope=None) is not authorized.",
 )
 UNBUILT = f"ERROR {FETCHER}Error building remote log auxiliary state for orders-3 {BY_FETCHER}"
 NOT_FOUND = (
@@ -108,6 +117,7 @@ def at(*lines: str) -> list[str]:
             LOG_DIR_FAILED,
             "/data/2b",
         ),
+        ((UNAUTHORIZED[0].format("UPDATE_METADATA"), UNAUTHORIZED[1]), NODE_REFUSED, "0.3:41522-0, principal=User:CN=kafka-c1"),
         ((UNBUILT, NOT_FOUND), REMOTE_STATE, "Couldn't build the state from remote store for partition: orders-3"),
         ((UNBUILT, *EXPIRED), REMOTE_STATE, "S3Exception: The security token included in the request is expired"),
         ((OTHER_ID.format("orders-3"), UNREACHABLE), TOPIC_ID_DIFFERS, "received: jRlSXXUVQGmuAq3eN5FHnA"),
@@ -129,12 +139,13 @@ def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], to
         UNREACHABLE.replace("leaderId=1", "leaderId=7").replace("node 1", "node 7"),
         "INFO [SocketServer] Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
         "WARN [NodeToControllerChannelManager id=2 name=x] Connection to node 1 (h/1.2.3.4:9) could not be established.",
+        "\n".join((UNAUTHORIZED[0].format("CREATE_TOPICS"), UNAUTHORIZED[1])),
         "INFO all is well",
     ],
 )
 def test_what_is_of_others_is_no_reason(line: str) -> None:
     """A client that cannot log in, another partition, another leader."""
-    assert said_by_follower(at(line), ["orders-3"], [1]) is None
+    assert said_by_follower(at(*line.split("\n")), ["orders-3"], [1]) is None
 
 
 def test_a_leader_that_is_cut_off_again_and_again_is_told_so() -> None:
@@ -172,6 +183,10 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
         (
             "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1 with uuid None because the log",
             LOG_DIR_FAILED,
+        ),
+        (
+            "ERROR Broker is not authorized to send AlterPartition to controller (kafka.server.DefaultAlterPartitionManager)",
+            CLUSTER_ACTION_REFUSED,
         ),
         (OTHER_ID.format("orders-3"), TOPIC_ID_DIFFERS),
         (OTHER_ID.format("my-orders-3"), None),

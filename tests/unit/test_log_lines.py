@@ -44,6 +44,10 @@ LIVING = {
     "registration-removed": "INFO [BrokerLifecycleManager id=3] Broker 3 sent a heartbeat request but received error "
     "STALE_BROKER_EPOCH. (kafka.server.BrokerLifecycleManager)",
     "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
+    "cluster-action-refused": "WARN [BrokerLifecycleManager id=1] Broker 1 sent a heartbeat request but received error "
+    "CLUSTER_AUTHORIZATION_FAILED. (kafka.server.BrokerLifecycleManager)",
+    "node-refused": "INFO Principal = User:CN=kafka-c1,O=x is Denied Operation = ClusterAction from host = 10.0.0.3 on "
+    "resource = Cluster:LITERAL:kafka-cluster for request = UpdateMetadata with resourceRefCount = 1 (kafka.authorizer.logger)",
     "broker-fenced": "INFO [QuorumController id=3001] Fencing broker 1 because its session has timed out. "
     "(org.apache.kafka.controller.ReplicationControlManager)",
     "inconsistent-cluster-id": "ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: "

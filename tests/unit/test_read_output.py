@@ -142,6 +142,20 @@ def test_of_a_log_that_is_loud_its_troubles_are_read_however_far_up(tmp_path: Pa
             assert ask(output, pid)["lines"] == [NEW, refused]
 
 
+def test_of_all_that_an_authorizer_denies_what_nodes_ask_for_is_read(tmp_path: Path) -> None:
+    denied = (
+        "[2026-11-20 03:00:01,{}] INFO Principal = User:kafka is Denied {} from host = 10.0.0.1 on resource = "
+        "Cluster:LITERAL:kafka-cluster for request = {} with resourceRefCount = 1 (kafka.authorizer.logger)"
+    )
+    of_zookeepers = denied.format("500", "Operation = ClusterAction", "UpdateMetadata")
+    of_kraft = denied.format("600", "operation = CLUSTER_ACTION", "BROKER_HEARTBEAT")
+    of_a_client = denied.format("700", "operation = DESCRIBE", "METADATA")
+    output = written(tmp_path / "broker.out", NEW)
+    audit = written(tmp_path / "kafka-authorizer.log", of_zookeepers, of_kraft, of_a_client)
+    with process(audit, stdout=output) as pid:
+        assert ask(output, pid)["lines"] == [NEW, of_zookeepers, of_kraft]
+
+
 def test_of_a_dead_process_the_logs_are_read_that_it_had_open(tmp_path: Path) -> None:
     output, died = tmp_path / "broker.out", LAST.replace("WARN last", "ERROR Exiting Kafka due to fatal exception")
     server = written(tmp_path / "server.log", NEW, died)

@@ -12,6 +12,7 @@ from domain.zk_to_kraft.causes.case import (
     leaders_word,
 )
 from domain.zk_to_kraft.causes.unreached import cut_off, word_of_servers
+from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
 from domain.zk_to_kraft.logs.lines import found_in, lately
 from domain.zk_to_kraft.logs.refusals import refusals_in
 from domain.zk_to_kraft.logs.registration_lines import (
@@ -60,10 +61,17 @@ def not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             looked.name(node.id),
             WaitReason.COPY_NOT_COMPLETE,
             observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}"
-            + leaders_word(looked, node.id),
+            + (_refused_by_leader(looked) if found.told is CLUSTER_ACTION_REFUSED else leaders_word(looked, node.id)),
             expected=found.told.expected,
             fix=found.told.fix,
         )
+
+
+def _refused_by_leader(looked: Looked) -> str:
+    """As whom, by the active controller's log, as a further sentence."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    refused = refused_node_in(looked.hints.logs.get(leader.id, ())) if leader is not None else None
+    return f". The log of {looked.name(leader.id)}, which leads, says: {refused.quote}" if leader and refused else ""
 
 
 TO_A_PEER = frozenset({PEER_CUT, PEER_UNREACHABLE})

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from domain.zk_to_kraft.logs.lines import Found, Told, first_of
+from domain.zk_to_kraft.logs.lines import Found, Told, all_found, current, first_of
 
 OF_ZOOKEEPERS = Told(
     "authorizer-of-zookeeper",
@@ -20,3 +21,46 @@ def of_zookeepers(lines: Sequence[str]) -> Found | None:
     """That a node in KRaft mode could not start with it; `None` where its frames do not say so."""
     left = next((found for line in lines if (found := first_of(line, (OF_ZOOKEEPERS,))) is not None), None)
     return left if any(map(STARTS_IN_KRAFT.search, lines)) else None
+
+
+GIVE_BACK = (
+    "An ACL was removed, or that principal is another one since a certificate or a login was renewed: compare its subject with "
+    "the one before (ssl.principal.mapping.rules). Give it back: kafka-acls.sh --add --allow-principal PRINCIPAL --operation "
+    "ClusterAction --cluster (with --bootstrap-controller where the brokers may forward nothing), or put it into super.users, "
+    "which takes effect with a restart of whoever refuses. It goes on by itself: restart nobody else for it."
+)
+CLUSTER_ACTION_REFUSED = Told(
+    "cluster-action-refused",
+    re.compile(
+        r"sent a heartbeat request but received error CLUSTER_AUTHORIZATION_FAILED|"
+        r"Broker is not authorized to send AlterPartition to controller"
+    ),
+    "brokers that may do ClusterAction at the controllers",
+    "The controllers refuse this broker's principal ClusterAction; kafka-authorizer.log of the active one names it. "
+    f"{GIVE_BACK}",
+)
+NODE_REFUSED = Told(
+    "node-refused",
+    re.compile(
+        r"Principal = .{1,200}? is Denied (?:Operation = ClusterAction|operation = CLUSTER_ACTION) from host = \S{1,60}|"
+        r"ClusterAuthorizationException: Request Request\(processor=\d+, connectionId=[^\s,]{1,120}(?=, session=)"
+    ),
+    "nodes that may do ClusterAction at each other",
+    f"Its authorizer refuses ClusterAction to that principal, another node's: it hears of no change from there. {GIVE_BACK}",
+)
+OF_A_NODE = re.compile(
+    r" is Denied |\(apiKey=(?:UPDATE_METADATA|LEADER_AND_ISR|STOP_REPLICA|BROKER_HEARTBEAT|BROKER_REGISTRATION|"
+    r"CONTROLLER_REGISTRATION|ALTER_PARTITION|ALLOCATE_PRODUCER_IDS|ASSIGN_REPLICAS_TO_DIRS|CONTROLLED_SHUTDOWN|ENVELOPE|FETCH|"
+    r"FETCH_SNAPSHOT|VOTE|BEGIN_QUORUM_EPOCH|END_QUORUM_EPOCH),"
+)
+"""What only nodes ask for: a client that may not do what it asks for is its own affair."""
+AS_WHOM = re.compile(r", (principal=.{1,200}?), listenerName=")
+
+
+def refused_node_in(lines: Sequence[str]) -> Found | None:
+    """The last of the nodes that this one does not let do what they are to."""
+    refused = [found for found in all_found(current(lines), (NODE_REFUSED,)) if OF_A_NODE.search(found.block[0])]
+    if not refused:
+        return None
+    principal = AS_WHOM.search(refused[-1].block[0])
+    return replace(refused[-1], quote=f"{refused[-1].quote}, {principal[1]}") if principal else refused[-1]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
 from domain.zk_to_kraft.logs.failed_dirs import with_cause
 from domain.zk_to_kraft.logs.lines import Found, Told, all_found, current, found_in, lately, of_this_process, that_count
 from domain.zk_to_kraft.logs.migration_lines import BROKER_UNREACHED
@@ -53,6 +54,7 @@ CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) f
 """What a controller says to end BROKER_UNREACHED (RequestSendThread)."""
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
+OF_WHO_LEADS = (LOG_DIR_FAILED, CHANNEL_DIED, CLUSTER_ACTION_REFUSED, ISR_REFUSED, ISR_INELIGIBLE)
 UNREACHED = (NO_LISTENER, TLS_FAILED, LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, PEER_SILENT)
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
 """The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
@@ -69,6 +71,8 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     lasting_stops = [found for found in stopped if FOR_A_MOMENT not in found.quote]
     if lasting_stops:
         return lasting_stops[-1]
+    if refused_node := refused_node_in(lines):
+        return refused_node
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID, REMOTE_STATE), partitions)
     found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     if found is not None:
@@ -82,9 +86,8 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     """
     if refused := _refused(lines, partitions):
         return refused
-    found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED, ISR_INELIGIBLE))), None) or _last_of(
-        lately(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line
-    )
+    found = next(iter(found_in(lines, OF_WHO_LEADS)), None)
+    found = found or _last_of(lately(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line)
     return None if found is None else with_cause(_with_reason(found), lines)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED
 from domain.zk_to_kraft.logs.lines import Told
 
 REGISTERED = re.compile(r"Successfully registered broker \d+ with broker epoch|The broker has been unfenced")
@@ -175,6 +176,7 @@ REFUSALS = (
     REGISTRATION_DUPLICATE,
     REGISTRATION_TOO_EARLY,
     REGISTRATION_MISUNDERSTOOD,
+    CLUSTER_ACTION_REFUSED,
     REGISTRATION_REFUSED,
     CLUSTER_REFUSED,
     PROTOCOL_DIFFERS,

@@ -5,6 +5,7 @@ The texts are those of Kafka 3.9 (KRaftMigrationDriver, QuorumController, Broker
 
 import re
 
+from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, NODE_REFUSED
 from domain.zk_to_kraft.logs.lines import Told
 from domain.zk_to_kraft.logs.migration_lines import (
     BROKER_UNREACHED,
@@ -82,7 +83,9 @@ RUNNING = (
     REGISTRATION_REMOVED,
     REGISTRATION_TOO_EARLY,
     REGISTRATION_MISUNDERSTOOD,
+    CLUSTER_ACTION_REFUSED,
     REGISTRATION_REFUSED,
+    NODE_REFUSED,
     FENCED,
     CLUSTER_REFUSED,
     CLAIM_REFUSED,
