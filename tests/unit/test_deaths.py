@@ -20,6 +20,7 @@ DYING = {
     "password-not-decoded": "[2026-11-20 03:00:01,123] ERROR Dynamic password config ssl.keystore.password could not be "
     "decoded, ignoring. (kafka.server.DynamicBrokerConfig)",
     "kerberos-key": "javax.security.auth.login.LoginException: Checksum failed",
+    "kerberos-principal": "Caused by: KrbException: Client not found in Kerberos database (6)",
     "kerberos-clock": "Caused by: KrbException: Clock skew too great (37)",
     "kerberos-unreached": "javax.security.auth.login.LoginException: Receive timed out",
     "another-version": 'ConfigException: Missing required configuration "process.roles" which has',

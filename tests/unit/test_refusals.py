@@ -30,6 +30,13 @@ KERBEROS = (
         ((*HANDSHAKE, OUT_OF_DATE), TLS_FAILED.name, "NotAfter: Sun Nov 22", "Renew it"),
         (HANDSHAKE, TLS_FAILED.name, "SSL handshake failed", "Compare the key and trust stores"),
         ((KERBEROS.format("Failed to find any Kerberos tgt"),), LOGIN_FAILED.name, "Kerberos tgt", "Its ticket is over"),
+        (
+            (KERBEROS.format("Server not found in Kerberos database (7) - LOOKING_UP_SERVER"),),
+            LOGIN_FAILED.name,
+            "Server not found in Kerberos database (7) - LOOKING_UP_SERVER",
+            "kadmin: addprinc -randkey kafka/HOST",
+        ),
+        ((KERBEROS.format("Fail to create credential. (63) - No service creds"),), LOGIN_FAILED.name, "(63)", "addprinc"),
         ((KERBEROS.format("Clock skew too great (37)"),), LOGIN_FAILED.name, "Clock skew too great", "Set the clock"),
         (
             ("ERROR x failed authentication due to: Invalid username or password",),

@@ -1,12 +1,13 @@
-"""What Kafka 3.9 says when it dies of what it was told: ZooKeeper and its login, keys, certificates, properties, plug-ins.
+"""What Kafka 3.9 says when it dies of what it was told: ZooKeeper, keys, certificates, properties, plug-ins.
 
-From KafkaServer, ZooKeeperClient, KafkaZkClient, JaasContext, JaasConfig, DefaultSslEngineFactory, SslFactory, KafkaConfig. Of
-one line the first kind counts.
+From KafkaServer, ZooKeeperClient, KafkaZkClient, DefaultSslEngineFactory, SslFactory, KafkaConfig. Of one line the first kind
+counts.
 """
 
 import re
 
 from domain.zk_to_kraft.logs.lines import Told
+from domain.zk_to_kraft.logs.login_deaths import LOGINS
 from domain.zk_to_kraft.logs.registration_lines import LIFT_QUOTA
 
 CORRECT = (
@@ -222,29 +223,6 @@ KEYS = (
         is_root=True,
     ),
     Told(
-        "kerberos-key",
-        re.compile(r"Checksum failed|Pre-authentication information was invalid|Integrity check on decrypted field failed"),
-        "a keytab with the present key of its principal",
-        "Its keytab is older than its key: compare key numbers (`klist -kte KEYTAB`, `kvno PRINCIPAL`), and put a new keytab "
-        "there. Then start it.",
-    ),
-    Told(
-        "kerberos-clock",
-        re.compile(r"Clock skew too great(?: \(\d+\))?"),
-        "clocks that agree with the KDC's to five minutes",
-        "Set the clock of its host right (chronyc tracking). Then start it.",
-    ),
-    Told(
-        "kerberos-unreached",
-        re.compile(
-            r"(?:LoginException|KrbException): (?:Receive timed out|Cannot (?:locate|contact|get)[\w ]{1,60}|"
-            r"Connection refused)"
-        ),
-        "a KDC that answers",
-        "Look whether the KDC that its krb5.conf names runs and is reached (port 88), and whether its name is resolved. Its "
-        "password or keytab is not what fails. Then start it.",
-    ),
-    Told(
         "listener-without-protocol",
         re.compile(r"No security protocol defined for listener [\w.-]{1,60}"),
         "a security protocol for every listener",
@@ -252,30 +230,12 @@ KEYS = (
         "advertised.listeners. Where it is there, its start command has another map (--override). Then start it.",
     ),
     Told(
-        "jaas-entry-missing",
-        re.compile(r"Could not find a '[\w.-]{1,60}'(?: or '[\w.-]{1,60}')? entry in (?:the|this) JAAS configuration"),
-        "a login for every listener with SASL",
-        "Give the listener's sasl.jaas.config in the node's properties, or -Djava.security.auth.login.config in KAFKA_OPTS a "
-        "file with that section: compare with a node that runs. Then start it.",
-    ),
-    Told(
-        "jaas-malformed",
-        re.compile(
-            r"JAAS config entry not terminated by semi-colon|Invalid login module control flag|Value not specified for key|"
-            r"Login module (?:control flag )?(?:is )?not (?:specified|available)|"
-            r"Configuration Error:|Line \d+: expected \[[^\]]{1,30}\]|"
-            r"JAAS config property (?:does not contain|contains \d+)"
-        ),
-        "a JAAS text that can be parsed",
-        'One module, `required`, name="value" pairs, and a semicolon at its end, in sasl.jaas.config or in the JAAS file '
-        "(there a second one after the section's brace). Then start it.",
-    ),
-    Told(
         "tls-half-configured",
         re.compile(r"SSL (?:key|trust) store (?:is )?[\w ,]{1,80}(?:specified|PEM format)"),
         "a store with its password, both or neither",
         "Correct the ssl.* property that is named. Then start it.",
     ),
+    *LOGINS,
 )
 
 PROPERTIES = (

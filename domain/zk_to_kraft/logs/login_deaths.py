@@ -1,0 +1,69 @@
+"""What a process says of a login that fails, its own or that of whom it asks: Kerberos, JAAS, tokens.
+
+From JaasContext, JaasConfig and OAuthBearerLoginModule of Kafka 3.9; what is of Kerberos are Java's words. Of one line the
+first kind counts.
+"""
+
+import re
+
+from domain.zk_to_kraft.logs.lines import Told
+
+LOGINS = (
+    Told(
+        "kerberos-principal",
+        re.compile(
+            r"(?:Client|Server) not found in Kerberos database(?: \(\d+\)(?: - \w{1,40})?)?|"
+            r"Fail to create credential\. \(63\) - No service creds"
+        ),
+        "principals at the KDC for this node, and for each host that it asks",
+        "Server, or no service creds: the KDC has no principal for the service at that host, as of one that is new for "
+        "controllers. Make it, with a keytab there that has it (kadmin: addprinc -randkey kafka/HOST). Where there is one, "
+        "another name or realm was made of that host: by DNS backwards, /etc/hosts, or [domain_realm] in krb5.conf (`kvno "
+        "kafka/HOST` shows it). Client: its own principal was deleted or renamed. Then start it.",
+    ),
+    Told(
+        "kerberos-key",
+        re.compile(
+            r"Checksum failed|Pre-authentication information was invalid|Integrity check on decrypted field failed|"
+            r"Specified version of key is not available|Cannot find key of appropriate type to decrypt AP[ -]RE[PQ][\w -]{0,60}"
+        ),
+        "a keytab with the present key of its principal",
+        "Its keytab is older than its key: compare key numbers (`klist -kte KEYTAB`, `kvno PRINCIPAL`), and put a new keytab "
+        "there. Then start it.",
+    ),
+    Told(
+        "kerberos-clock",
+        re.compile(r"Clock skew too great(?: \(\d+\))?"),
+        "clocks that agree with the KDC's to five minutes",
+        "Set the clock of its host right (chronyc tracking). Then start it.",
+    ),
+    Told(
+        "kerberos-unreached",
+        re.compile(
+            r"(?:LoginException|KrbException): (?:Receive timed out|Cannot (?:locate|contact|get)[\w ]{1,60}|"
+            r"Connection refused)"
+        ),
+        "a KDC that answers",
+        "Look whether the KDC that its krb5.conf names runs and is reached (port 88), and whether its name is resolved. Its "
+        "password or keytab is not what fails. Then start it.",
+    ),
+    Told(
+        "jaas-entry-missing",
+        re.compile(r"Could not find a '[\w.-]{1,60}'(?: or '[\w.-]{1,60}')? entry in (?:the|this) JAAS configuration"),
+        "a login for every listener with SASL",
+        "Give the listener's sasl.jaas.config in the node's properties, or -Djava.security.auth.login.config in KAFKA_OPTS a "
+        "file with that section: compare with a node that runs. Then start it.",
+    ),
+    Told(
+        "jaas-malformed",
+        re.compile(
+            r"JAAS config entry not terminated by semi-colon|Invalid login module control flag|Value not specified for key|"
+            r"Login module (?:control flag )?(?:is )?not (?:specified|available)|"
+            r"Configuration Error:|Line \d+: expected \[[^\]]{1,30}\]|"
+            r"JAAS config property (?:does not contain|contains \d+)"
+        ),
+        "a JAAS text that can be parsed",
+        'One module, `required`, name="value" pairs, and a semicolon at its end, in sasl.jaas.config or in the JAAS file '
+        "(there a second one after the section's brace). Then start it.",
+    ),
+)
