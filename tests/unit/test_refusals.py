@@ -6,7 +6,7 @@ import pytest
 
 from domain.zk_to_kraft.logs.kafka_deaths import KEYS
 from domain.zk_to_kraft.logs.lines import Found, Told
-from domain.zk_to_kraft.logs.refusals import TICKET, refusals_in
+from domain.zk_to_kraft.logs.refusals import LOGIN_REASONS, refusals_in
 from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REGISTRATION_REFUSED, TLS_FAILED
 from domain.zk_to_kraft.logs.unconnected import KINDS, fix_of_the_living
 
@@ -16,12 +16,16 @@ HANDSHAKE = (
     "org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed",
 )
 OUT_OF_DATE = "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 22 00:00:00 UTC 2026"
-KERBEROS = (
+PEER = (
     "[2026-11-20 03:00:05,000] ERROR [NodeToControllerChannelManager id=1 name=registration] Connection to node 3000 "
-    "(c1/10.0.0.1:9093) failed authentication due to: An error: (java.security.PrivilegedActionException: "
-    "javax.security.sasl.SaslException: GSS initiate failed [Caused by GSSException: No valid credentials provided (Mechanism "
-    "level: {})]) occurred when evaluating SASL token received from the Kafka Broker. (org.apache.kafka.clients.NetworkClient)"
+    "(c1/10.0.0.1:9093) failed authentication due to: {} (org.apache.kafka.clients.NetworkClient)"
 )
+KERBEROS = PEER.format(
+    "An error: (java.security.PrivilegedActionException: javax.security.sasl.SaslException: GSS initiate failed [Caused by "
+    "GSSException: No valid credentials provided (Mechanism level: {})]) occurred when evaluating SASL token received from the "
+    "Kafka Broker."
+)
+BY_SCRAM = "due to invalid credentials with SASL mechanism SCRAM-SHA-512"
 
 
 @pytest.mark.parametrize(
@@ -39,11 +43,41 @@ KERBEROS = (
         ((KERBEROS.format("Fail to create credential. (63) - No service creds"),), LOGIN_FAILED.name, "(63)", "addprinc"),
         ((KERBEROS.format("Clock skew too great (37)"),), LOGIN_FAILED.name, "Clock skew too great", "Set the clock"),
         (
-            ("ERROR x failed authentication due to: Invalid username or password",),
+            ("ERROR x failed authentication due to: the moon is full",),
             LOGIN_FAILED.name,
             "failed",
             "compare the SASL",
         ),
+        (
+            (PEER.format("Authentication failed: Invalid username or password"),),
+            LOGIN_FAILED.name,
+            "node 3000 (c1/10.0.0.1:9093) failed authentication due to: Authentication failed: Invalid username or password",
+            "user_NAME",
+        ),
+        (
+            (PEER.format(f"Authentication failed during authentication {BY_SCRAM}"),),
+            LOGIN_FAILED.name,
+            "invalid credentials with SASL mechanism SCRAM-SHA-512",
+            "somebody has set that user's password anew",
+        ),
+        (
+            (PEER.format("Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, enabled mechanisms are [PLAIN]"),),
+            LOGIN_FAILED.name,
+            "'SCRAM-SHA-512' not enabled in the server, enabled mechanisms are [PLAIN]",
+            "sasl.enabled.mechanisms",
+        ),
+        (
+            (
+                HANDSHAKE[0],
+                "org.apache.kafka.common.errors.IllegalSaslStateException: Unexpected handshake request with client mechanism "
+                "PLAIN, enabled mechanisms are []",
+            ),
+            LOGIN_FAILED.name,
+            "with client mechanism PLAIN, enabled mechanisms are []",
+            "sasl.enabled.mechanisms",
+        ),
+        ((PEER.format('{"status":"invalid_token"}'),), LOGIN_FAILED.name, '"status":"invalid_token"', "JWKS"),
+        ((PEER.format("SSL handshake failed"),), TLS_FAILED.name, "node 3000 (c1/10.0.0.1:9093) failed", "trust stores"),
         (
             ("INFO Unable to register broker 1 because the controller returned error INVALID_REGISTRATION",),
             REGISTRATION_REFUSED.name,
@@ -101,7 +135,7 @@ def test_a_client_inside_the_jvm_of_a_node_says_nothing_of_where_the_node_goes(c
     assert found.told is TLS_FAILED
 
 
-@pytest.mark.parametrize("kind", [*KEYS, TICKET, *KINDS], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*KEYS, *LOGIN_REASONS, *KINDS], ids=lambda kind: kind.name)
 def test_nobody_is_told_to_start_what_runs(kind: Told) -> None:
     for fix in (kind.cure, fix_of_the_living(Found(kind, (), ""))):
         assert not re.search(r"[Tt]hen start", fix)

@@ -84,15 +84,19 @@ PROTOCOL_DIFFERS = Told(
     "there (`ss -ltnp`): another program, or a firewall that lets only HTTPS through. Correct what differs, and restart that "
     "node.",
 )
+OF_A_PEER = r"Connection to node -?\d+ \([^)]{1,80}\) failed authentication due to"
 TLS_FAILED = Told(
     "tls-handshake-failed",
-    re.compile(r"SSL handshake failed|SSLHandshakeException"),
+    re.compile(rf"(?:{OF_A_PEER}: )?SSL handshake failed|SSLHandshakeException"),
     "certificates that both sides trust",
     "Compare the key and trust stores of this node and of the one that it talks to, their names and dates.",
 )
 LOGIN_FAILED = Told(
     "login-failed",
-    re.compile(r"SaslAuthenticationException|Failed authentication with|failed authentication due to"),
+    re.compile(
+        r"(?:SaslAuthentication|UnsupportedSaslMechanism|IllegalSaslState)Exception|Failed authentication with|"
+        rf"{OF_A_PEER}|failed authentication due to"
+    ),
     "credentials that both sides know",
     "Brokers log in to controllers and controllers to brokers: compare the SASL settings and users of both.",
 )
