@@ -83,6 +83,33 @@ def test_an_error_is_told_before_a_later_warning_and_with_its_cause() -> None:
     assert "Astrologer.scala" not in told
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ERROR [ReplicaManager broker=2] Error processing append operation on partition clicks-4 (kafka.server.ReplicaManager)",
+        "ERROR [KafkaApi-2] Unexpected error handling request RequestHeader(apiKey=PRODUCE, apiVersion=9, clientId=x, "
+        "correlationId=7, headerVersion=2) -- {} with context RequestContext() (kafka.server.KafkaApis)",
+        "WARN [SocketServer listenerType=ZK_BROKER, nodeId=1] Unexpected error from /10.0.0.9 (channelId=x); closing "
+        "connection (org.apache.kafka.common.network.Selector)",
+        "WARN [Producer clientId=CruiseControlMetricsReporter] Connection to node -1 (localhost/127.0.0.1:9092) could not be "
+        "established. Node may not be available. (org.apache.kafka.clients.NetworkClient)",
+    ],
+)
+def test_what_is_said_of_clients_is_told_where_nothing_else_is(said: str) -> None:
+    of_a_client = (
+        f"[2026-11-20 03:00:25,000] {said}",
+        "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 52001",
+    )
+    assert "Clouds gather" in complaint_in([WARN, *of_a_client, INFO])
+    assert "wrong house" in complaint_in([ERROR, *of_a_client, INFO])
+    assert "OutOfOrderSequenceException" in complaint_in([*of_a_client, INFO])
+
+
+def test_a_request_of_a_node_that_fails_is_of_no_client() -> None:
+    words = "[KafkaApi-2] Unexpected error handling request RequestHeader(apiKey=UPDATE_METADATA, apiVersion=8, clientId=3001)"
+    assert "apiKey=UPDATE_METADATA" in complaint_in([WARN, WARN.replace("Clouds gather", words), INFO])
+
+
 def test_a_warning_is_told_where_there_is_no_error() -> None:
     assert "Clouds gather" in complaint_in([INFO, WARN, INFO])
     assert complaint_in([INFO]) == complaint_in([]) == ""

@@ -30,10 +30,12 @@ OF_A_TRACE = re.compile(
     r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
 )
 """What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
-OF_OTHERS = re.compile(r"\[SocketServer\b|\[(?:Producer|Consumer|AdminClient) clientId=")
-"""Who speaks where it is not of the node's own way to its peers: of those that connect to it, a health check, a scanner, a
-client without the right certificate; and clients inside its JVM, as a metrics reporter, an appender or remote-log metadata
-have."""
+OF_OTHERS = re.compile(
+    r"\[SocketServer\b|\bError processing append operation on partition |\[(?:Producer|Consumer|AdminClient) clientId="
+)
+"""What says nothing of the node's own way to its peers: of those that connect to it, a health check, a scanner, a client
+without the right certificate, or whose records cannot be taken; and clients inside its JVM, as a metrics reporter, an appender
+or remote-log metadata have."""
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
+from domain.zk_to_kraft.logs.authorizer_lines import OF_A_NODE
 from domain.zk_to_kraft.logs.copy_lines import SECRETIVE, stripped
-from domain.zk_to_kraft.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, STALE, Found, current
+from domain.zk_to_kraft.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, OF_OTHERS, STALE, Found, current
 from domain.zk_to_kraft.logs.times import times_of
 
 CHARACTERS_JUDGED = 800
@@ -36,6 +37,7 @@ PAST_ITS_LOG = re.compile(
     r"Exception in thread \"|.{0,40}\bVM warning: (?:CodeCache|CodeHeap|INFO: os::|Attempt|Failed|[Uu]nable|There is ins)"
 )
 """What a JVM that runs prints itself, with no time: a thread that has died, a cache that is full."""
+HANDLING = re.compile(r"\bUnexpected error handling request ")
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
 OF_ITS_LOG = re.compile(r"log4j:(?:WARN|ERROR) ")
 """What a logger prints itself that cannot write, or read its settings: nobody dies of that, whatever is thrown below it."""
@@ -120,14 +122,19 @@ def complaint_in(lines: Sequence[str], since: timedelta = STALE) -> str:
     complains of nothing. Nothing that is long over (`current`), but for errors since what they may explain has begun, `since`
     ago.
 
-    What has thrown something, or will be tried again, is a warning, however softly it is said.
+    What has thrown something, or will be tried again, is a warning, however softly it is said. What it says of clients counts
+    where it says nothing else.
     """
-    complaints = _complaints(current(lines))
-    errors = [block for block in complaints if block[0].level in FAILURES]
-    warnings = [block for block in complaints if _is_warning(block)]
-    if not errors and since > STALE:
-        errors = [block for block in _complaints(current(lines, since)) if block[0].level in FAILURES]
-    return in_short((errors or warnings)[-1]) if errors or warnings else ""
+    lately, since_then = _complaints(current(lines)), _complaints(current(lines, max(since, STALE)))
+    errors = [block for block in since_then if block[0].level in FAILURES]
+    warnings = [block for block in lately if _is_warning(block)]
+    own = [[block for block in found if not _is_of_clients(block[0].text)] for found in (errors, warnings)]
+    told = next(filter(None, (*own, errors, warnings)), [])
+    return in_short(told[-1]) if told else ""
+
+
+def _is_of_clients(head: str) -> bool:
+    return OF_OTHERS.search(head) is not None or (HANDLING.search(head) is not None and OF_A_NODE.search(head) is None)
 
 
 def _complaints(lines: Sequence[str]) -> list[list[Said]]:
