@@ -21,6 +21,11 @@ DYING = {
     "decoded, ignoring. (kafka.server.DynamicBrokerConfig)",
     "kerberos-key": "javax.security.auth.login.LoginException: Checksum failed",
     "kerberos-principal": "Caused by: KrbException: Client not found in Kerberos database (6)",
+    "kerberos-keytab": "javax.security.auth.login.LoginException: Unable to obtain password from user",
+    "kerberos-realm": "Caused by: KrbException: Cannot locate default realm",
+    "kerberos-encryption": "Caused by: KrbException: KDC has no support for encryption type (14)",
+    "token-not-fetched": "javax.security.auth.login.LoginException: An internal error occurred while retrieving token from "
+    "callback handler",
     "kerberos-clock": "Caused by: KrbException: Clock skew too great (37)",
     "kerberos-unreached": "javax.security.auth.login.LoginException: Receive timed out",
     "another-version": 'ConfigException: Missing required configuration "process.roles" which has',
@@ -782,6 +787,37 @@ def test_zookeepers_authorizer_in_the_file_of_a_node_in_kraft_mode_is_to_be_repl
     assert "StandardAuthorizer" in ending_of((BEGUN, *of_kraft)).expected
     of_zookeeper = (head.format("KafkaServer", "KafkaServer"), thrown, configured, startup.format("KafkaServer", "KafkaServer"))
     assert named(BEGUN, *of_zookeeper) != "authorizer-of-zookeeper"
+
+
+OF_A_LOGIN = "Caused by: javax.security.auth.login.LoginException: "
+OF_KAFKA = "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: "
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (
+            "Could not login: the client is being asked for a password, but the Kafka client code does not currently support "
+            "obtaining a password from the user. not available to garner  authentication information from the user",
+            "kerberos-keytab",
+        ),
+        ("Client not found in Kerberos database (6)", "kerberos-principal"),
+        ("Message stream modified (41)", "kerberos-encryption"),
+        ("Encryption type AES256 CTS mode with HMAC SHA1-96 is not supported/enabled", "kerberos-encryption"),
+        ("Cannot locate KDC", "kerberos-unreached"),
+        ("No LoginModule found for software.amazon.msk.auth.iam.IAMLoginModule", "class-not-found"),
+    ],
+)
+def test_a_login_that_fails_at_the_start_is_told_by_its_reason(words: str, kind: str) -> None:
+    assert named(BEGUN, TIMED_OUT, f"{OF_KAFKA}{words}", *FRAMES, f"{OF_A_LOGIN}{words}") == kind
+
+
+def test_a_token_that_was_not_fetched_is_told_with_what_the_login_said_before() -> None:
+    said = "[2026-11-20 03:00:12,900] ERROR java.net.ConnectException: Connection refused (x.OAuthBearerLoginModule)"
+    words = "An internal error occurred while retrieving token from callback handler"
+    lines = (BEGUN, said, "java.io.IOException: java.net.ConnectException: Connection refused", TIMED_OUT, f"{OF_KAFKA}{words}")
+    assert named(*lines) == "token-not-fetched"
+    assert "ConnectException: Connection refused" in told(*lines)
 
 
 def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> None:

@@ -170,13 +170,14 @@ def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) ->
     [
         "Could not read properties from file /opt/kafka/secrets.properties",
         "Password file read access must be restricted: /tmp/keeperless-ci.nLuXZL/jmx/jmxremote.password",
+        "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: it is full moon",
         "Could not load /srv/Kafka_2.13-3.9.1/libs/Auth-Plugin.jar",
         "Cannot open /data01/KAFKA/logs: gone",
         "Unrecognized VM option 'UseConcMarkSweepGC'",
         "Improperly specified VM option 'MaxGCPauseMillis=2x'",
     ],
 )
-def test_paths_and_options_of_a_jvm_are_shown(words: str) -> None:
+def test_paths_and_options_of_a_jvm_and_kinds_of_exceptions_are_shown(words: str) -> None:
     assert without_secrets(words) == words
 
 

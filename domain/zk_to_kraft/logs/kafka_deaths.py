@@ -307,7 +307,10 @@ PROPERTIES = (
     ),
     Told(
         "class-not-found",
-        re.compile(r"ClassNotFoundException: [\w.$]{1,120}|NoClassDefFoundError: (?!Could not)[\w/.$]{1,120}"),
+        re.compile(
+            r"ClassNotFoundException: [\w.$]{1,120}|NoClassDefFoundError: (?!Could not)[\w/.$]{1,120}|"
+            r"No LoginModule found for [\w.$]{1,120}|unable to find LoginModule class: [\w.$]{1,120}"
+        ),
         "every class that its properties name is in kafka_home's libs",
         "Install the plug-in on this node, or remove the property that names it.",
     ),

@@ -38,6 +38,45 @@ LOGINS = (
         "Set the clock of its host right (chronyc tracking). Then start it.",
     ),
     Told(
+        "kerberos-keytab",
+        re.compile(r"Unable to obtain password from user|the [cC]lient is being asked for a password"),
+        "a keytab that its user may read, and that has its principal",
+        "Its keytab is not there, its user may not read it, or it has not that principal (`klist -kt KEYTAB`, as Kafka's user; "
+        "keyTab and principal in sasl.jaas.config or the JAAS file; with -Dsun.security.krb5.debug=true Java says which). Then "
+        "start it.",
+    ),
+    Told(
+        "kerberos-realm",
+        re.compile(r"Cannot locate default realm"),
+        "a krb5.conf with a default_realm",
+        "Its krb5.conf is gone, cannot be read, or has no default_realm: put it back (/etc/krb5.conf, or where "
+        "-Djava.security.krb5.conf in its KAFKA_OPTS leads). Then start it.",
+    ),
+    Told(
+        "kerberos-encryption",
+        re.compile(
+            r"KDC has no support for encryption type(?: \(\d+\))?|Message stream modified(?: \(\d+\))?|"
+            r"Encryption type [\w -]{1,60} is not supported(?:/enabled)?"
+        ),
+        "encryption types that its Java, its keytab and the KDC have in common",
+        "Compare `klist -kte KEYTAB` with what the KDC gives that principal, default_tkt_enctypes and permitted_enctypes in "
+        "krb5.conf, and what this Java allows (allow_weak_crypto, the system's policy: update-crypto-policies --show): make a "
+        "new keytab with AES. `Message stream modified` comes of a realm that is written otherwise than the KDC's (upper "
+        "case), or of renew_lifetime in krb5.conf with Java 11, too. Then start it.",
+    ),
+    Told(
+        "token-not-fetched",
+        re.compile(
+            r"An internal error occurred while retrieving token from callback handler|"
+            r"encountered an error when initializing the AccessTokenRetriever"
+        ),
+        "somebody who gives it tokens",
+        "It gets no token (OAUTHBEARER): look whether its host reaches the token endpoint "
+        "(sasl.oauthbearer.token.endpoint.url), what that answers, and whether client id and secret are still right. Nodes "
+        "that run keep theirs as long as it is valid: restart none before. Then start it.",
+        is_vague=True,
+    ),
+    Told(
         "kerberos-unreached",
         re.compile(
             r"(?:LoginException|KrbException): (?:Receive timed out|Cannot (?:locate|contact|get)[\w ]{1,60}|"

@@ -52,6 +52,8 @@ ERROR = re.compile(
 THROWN = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
 )
+CHAIN = re.compile(f"(?:{THROWN.pattern})+")
+"""Of what was thrown for another that was thrown."""
 REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 OF_ZOOKEEPERS_ANSWER = r"KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?"
 OF_A_LOGIN = r"Not(?:After|Before): [A-Z][\w :]{1,40}|Invalid username or password|(?<=unknown user): [a-z_][\w-]{0,31}$"
@@ -204,7 +206,7 @@ def shown(said: Sequence[Said]) -> str:
 
 def without_secrets(text: str) -> str:
     """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
-    found = LEVEL.match(text) or THROWN.match(text) or SPEAKER.match(text)
+    found = LEVEL.match(text) or CHAIN.match(text) or SPEAKER.match(text)
     begun = found.end() if found is not None else 0
     subject = SUBJECT.match(text, begun) if LEVEL.match(text) else None
     begun = subject.end() if subject is not None and not SECRETIVE.search(subject[0]) else begun
