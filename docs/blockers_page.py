@@ -12,7 +12,7 @@ from domain.zk_to_kraft.logs.replication_lines import SEGMENT_TOO_SMALL
 from domain.zk_to_kraft.logs.running_lines import RUNNING
 from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE
 from domain.zk_to_kraft.logs.unconnected import UNCONNECTED
-from domain.zk_to_kraft.logs.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
+from domain.zk_to_kraft.logs.zookeeper_deaths import CONFIGURATION, LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
 
 BLOCKERS_HEAD = """\
 # Why is nothing happening?
@@ -149,7 +149,7 @@ def blockers() -> str:
         "## Words of a ZooKeeper server that does not serve\n",
         "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
         "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",
-        _lines((*LIVING_KINDS, TICKS_TOO_SHORT, *SERVER_DEATHS)),
+        _lines((*LIVING_KINDS, TICKS_TOO_SHORT, *SERVER_DEATHS, CONFIGURATION)),
         "Of a member that serves, where a node gets no session:\n",
         _lines(TURNS_AWAY),
         "Of a member that serves another tree than its leader does:\n",

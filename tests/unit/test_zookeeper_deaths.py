@@ -29,6 +29,9 @@ WORDS = {
     "zookeeper-no-snapshot": "java.io.IOException: No snapshot found, but there are log entries. Something is broken!",
     "zookeeper-data-damaged": "java.io.IOException: Unreasonable length = 1952412271",
     "zookeeper-myid": "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: myid file is missing",
+    "zookeeper-address-unresolved": "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: Address unresolved: "
+    "zk9:2888",
+    "zookeeper-metrics-port-taken": "Caused by: java.io.IOException: Failed to bind to /0.0.0.0:7000",
     "zookeeper-port-taken": "java.net.BindException: Address already in use (Bind failed)",
     "zookeeper-directory": "DatadirException: Cannot write to data directory /var/lib/zookeeper/version-2",
 }
@@ -55,6 +58,68 @@ def test_every_way_in_which_an_epoch_is_wrong(words: str) -> None:
     found = death_of_server((START, ERROR, f"java.io.IOException: {words}"))
     assert found is not None
     assert (found.told.name, found.quote) == ("zookeeper-epoch-file", words)
+
+
+INVALID = (
+    "[2026-11-23 08:26:36,822] ERROR Invalid config, exiting abnormally (org.apache.zookeeper.server.quorum.QuorumPeerMain)"
+)
+GAVE_UP = INVALID.replace("Invalid config", "Unexpected exception")
+OF_CONFIG = "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: Error processing /etc/zookeeper/zoo.cfg"
+OF_ARGUMENT = "Caused by: java.lang.IllegalArgumentException: "
+OF_SASL = (
+    "java.io.IOException: Could not configure server because SASL configuration did not allow the  ZooKeeper server to "
+    "authenticate itself properly: javax.security.auth.login.LoginException: Unable to obtain password from user"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "words"),
+    [
+        (
+            (INVALID, OF_CONFIG, "Caused by: java.lang.IllegalArgumentException: initLimit is not set"),
+            "configuration",
+            "initLimit",
+        ),
+        ((INVALID, OF_CONFIG), "configuration", "Error processing /etc/zookeeper/zoo.cfg"),
+        ((INVALID, OF_CONFIG, f"{OF_ARGUMENT}myid file is missing"), "myid", "myid file"),
+        ((GAVE_UP, OF_SASL), "kerberos-keytab", "Unable to obtain password from user"),
+        (
+            (
+                GAVE_UP,
+                "org.apache.zookeeper.common.X509Exception$SSLContextException: Failed to create KeyManager",
+                "Caused by: java.io.IOException: keystore password was incorrect",
+            ),
+            "key-store-password",
+            "keystore password was incorrect",
+        ),
+        (
+            (GAVE_UP, "java.lang.SecurityException: java.io.IOException: /etc/zookeeper/jaas.conf (No such file or directory)"),
+            "missing-file",
+            "/etc/zookeeper/jaas.conf",
+        ),
+        (
+            (
+                GAVE_UP,
+                "java.io.IOException: Cannot boot MetricsProvider org.apache.zookeeper.metrics.prometheus."
+                "PrometheusMetricsProvider",
+                "Caused by: java.io.IOException: Failed to bind to /0.0.0.0:7000",
+                "Caused by: java.net.BindException: Address already in use",
+            ),
+            "metrics-port-taken",
+            "/0.0.0.0:7000",
+        ),
+    ],
+)
+def test_a_server_that_gives_up_is_told_with_what_was_thrown_there(lines: tuple[str, ...], kind: str, words: str) -> None:
+    found = death_of_server((START, *lines, END[-1]))
+    assert found is not None
+    assert found.told.name.removeprefix("zookeeper-") == kind
+    assert words in found.quote
+
+
+def test_what_a_client_could_not_do_is_no_death_of_the_server() -> None:
+    refused = ERROR.replace("Unable to load database on disk", "Unsuccessful handshake with session 0x0")
+    assert death_of_server((START, refused, "javax.net.ssl.SSLHandshakeException: PKIX path building failed")) is None
 
 
 def test_what_the_start_before_died_of_is_over() -> None:

@@ -88,7 +88,10 @@ LOGINS = (
     ),
     Told(
         "jaas-entry-missing",
-        re.compile(r"Could not find a '[\w.-]{1,60}'(?: or '[\w.-]{1,60}')? entry in (?:the|this) JAAS configuration"),
+        re.compile(
+            r"Could not find a '[\w.-]{1,60}'(?: or '[\w.-]{1,60}')? entry in (?:the|this) JAAS configuration|"
+            r"No JAAS configuration section named '[\w.-]{1,60}' was found"
+        ),
         "a login for every listener with SASL",
         "Give the listener's sasl.jaas.config in the node's properties, or -Djava.security.auth.login.config in KAFKA_OPTS a "
         "file with that section: compare with a node that runs. Then start it.",

@@ -4,12 +4,13 @@ Read where the cluster's specification says where the log is (`zookeeper.members
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from domain.zk_to_kraft.logs.kafka_deaths import KEYS
 from domain.zk_to_kraft.logs.lines import Found, Told, current, first_of
-from domain.zk_to_kraft.logs.machine_deaths import MACHINE_DEATHS
+from domain.zk_to_kraft.logs.machine_deaths import FILES, MACHINE_DEATHS
 from domain.zk_to_kraft.logs.said import LIVING, Said, blocks, in_short, said_in, shown
 from domain.zk_to_kraft.logs.unconnected import fix_of_the_living, unconnected
 
@@ -62,9 +63,30 @@ LOG_DAMAGED = Told(
 )
 MYID = Told(
     "zookeeper-myid",
-    re.compile(r"myid file is missing|serverid \S{0,40} is not a number|Invalid config, exiting abnormally"),
-    "a configuration as the other members have it, and dataDir/myid with this member's number",
+    re.compile(r"myid file is missing|serverid \S{0,40} is not a number"),
+    "dataDir/myid with this member's number",
     "Compare its zoo.cfg and dataDir/myid with those of the other members; whether dataDir is mounted.",
+)
+UNRESOLVED = Told(
+    "zookeeper-address-unresolved",
+    re.compile(r"Address unresolved: [\w.:-]{1,120}:\d{1,5}"),
+    "names in the server.N lines of zoo.cfg that are resolved on its machine",
+    "`getent hosts` on its machine says whether it knows that name: correct DNS, /etc/hosts or zoo.cfg. Then start it.",
+)
+CONFIGURATION = Told(
+    "zookeeper-configuration",
+    re.compile(r"Invalid config, exiting abnormally"),
+    "a zoo.cfg as the other members have it",
+    "Compare its zoo.cfg with those of the other members, and correct what was thrown there. Then start it.",
+)
+JETTY_PORT = Told(
+    "zookeeper-metrics-port-taken",
+    re.compile(r"Failed to bind to \S{0,80}:\d{1,5}"),
+    "ports for its metrics and its admin server that nobody else has",
+    "It is none of the ensemble's ports, but that of its metrics (metricsProvider.httpPort, 7000 unless it is set) or of its "
+    "admin server (admin.serverPort, 8080): see who has it (`ss -ltnp` there), or give it another one in its zoo.cfg. Then "
+    "start it.",
+    is_root=True,
 )
 BEHIND = Told(
     "zookeeper-epoch-behind",
@@ -142,8 +164,21 @@ TWICE = Told(
     "whose address does not fit its line, and restart that one only: the other is well, and whoever has the port that is taken "
     "may be it.",
 )
-SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, PORT_TAKEN, OPEN_FILES, DIRECTORY)
+SERVER_DEATHS = (
+    HEAP,
+    EPOCH_LOST,
+    SNAPSHOT_LOST,
+    LOG_DAMAGED,
+    MYID,
+    UNRESOLVED,
+    JETTY_PORT,
+    PORT_TAKEN,
+    OPEN_FILES,
+    DIRECTORY,
+)
 """What ZooKeeper says as it gives up, besides what any process says of its machine."""
+GIVES_UP = re.compile(r", exiting abnormally")
+"""What is thrown there of keys, logins and files counts: of its clients it says the same and lives on."""
 SLOW_DISK = Told(
     "zookeeper-slow-disk",
     re.compile(r"fsync-ing the write ahead log in \S{1,60} took (?:[4-9]\d{3}|\d{5,9}) ?ms"),
@@ -248,10 +283,23 @@ def _kept_by(block: Sequence[Said]) -> Found | None:
 
 
 def death_of_server(lines: Sequence[str]) -> Found | None:
-    """The last known words of its last start."""
-    kinds = (*SERVER_DEATHS, *MACHINE_DEATHS)
-    found = [first_of(one.text, kinds) for one in _own(lines) if not one.is_of_the_living]
-    return next((one for one in reversed(found) if one is not None), None)
+    """The last known words of its last start; where there are none, those with which it gave up."""
+    own = _own(lines)
+    said = [first_of(one.text, (*SERVER_DEATHS, *MACHINE_DEATHS)) for one in own if not one.is_of_the_living]
+    known = [found for found in said if found is not None]
+    found = [found for found in known if found.told.is_root] or known or [*_given_up_for(own)]
+    return found[-1] if found else None
+
+
+def _given_up_for(said: Sequence[Said]) -> Iterator[Found]:
+    for block in blocks(said):
+        if not GIVES_UP.search(block[0].text):
+            continue
+        exact = [found for one in block[1:] if (found := first_of(one.text, (*KEYS, *FILES))) is not None]
+        if exact:
+            yield exact[-1]
+        elif (found := first_of(block[0].text, (CONFIGURATION,))) is not None:
+            yield replace(found, quote=shown(block[1:]) or found.quote)
 
 
 def errors_of_server(lines: Sequence[str]) -> str:
