@@ -657,3 +657,23 @@ def test_a_leader_that_nobody_reaches_is_the_one_that_is_named() -> None:
 def test_a_broker_that_is_gone_for_good_is_replaced() -> None:
     (entry,) = entries(lagging(DUAL, ("orders-1", (9,), 1)))
     assert (entry.object, "kafka-reassign-partitions.sh" in entry.fix) == ("broker 9", True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Received UNKNOWN_TOPIC_ID from the leader for partition orders-1. This error may be returned transiently when the "
+        "partition is being created or deleted, but it is not expected to persist. (kafka.server.ReplicaFetcherThread)",
+        "Retrying leaderEpoch request for partition orders-1 as the leader reported an error: NOT_LEADER_OR_FOLLOWER "
+        "(kafka.server.ReplicaFetcherThread)",
+    ],
+)
+def test_a_leader_that_does_not_know_what_it_leads_is_to_be_restarted_and_no_follower(said: str) -> None:
+    seen = lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (2,), 3))
+    line = f"{FETCHER}{said}"
+    (entry,) = entries(seen, logs={2: (line, line.replace("03:00:00", "03:00:01"))})
+    assert entry.object == "broker-1", "whom the fetcher asks, of all who lead"
+    assert "A restart of the follower mends nothing. Restart broker-1" in entry.fix
+    assert "restart broker-2" not in entry.fix
+    (entry,) = entries(seen, logs={2: (line,)})
+    assert entry.object == "broker-2", "as a topic is made, or its leader changes, it is said once"

@@ -85,6 +85,9 @@ LIVING = {
     "(kafka.server.ReplicaFetcherThread)",
     "fetch-refused": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error for partition orders-3 at offset 120 "
     "(kafka.server.ReplicaFetcherThread)",
+    "unknown-to-leader": "WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Received UNKNOWN_TOPIC_ID from the leader "
+    "for partition orders-3. This error may be returned transiently when the partition is being created or deleted, but it is "
+    "not expected to persist. (kafka.server.ReplicaFetcherThread)",
     "fetch-invalid": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Found invalid messages during fetch for "
     "partition orders-3 offset 120 (kafka.server.ReplicaFetcherThread)",
     "remote-state-not-built": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error building remote log auxiliary "

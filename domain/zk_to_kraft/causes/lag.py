@@ -27,6 +27,7 @@ from domain.zk_to_kraft.causes.sparing import before_a_failover, restart_of
 from domain.zk_to_kraft.listener_security import inter_broker_listener
 from domain.zk_to_kraft.logs.failed_dirs import with_cause
 from domain.zk_to_kraft.logs.fetch_lines import (
+    leader_asked,
     said_by_controller,
     said_by_follower,
     said_by_leader,
@@ -42,6 +43,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     FETCHER_DIED,
     LOG_DIR_FAILED,
     SEGMENT_TOO_SMALL,
+    UNKNOWN_TO_LEADER,
 )
 from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.modes import BrokerMode
@@ -73,7 +75,7 @@ UNTOLD = (
 )
 VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})
 """What follows from a link, or from a limit, where one is seen."""
-OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID})
+OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID, UNKNOWN_TO_LEADER})
 """What a follower says of whom it fetches from."""
 
 
@@ -187,10 +189,10 @@ def _said_by_them(
     for broker_id in missing:
         said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
         if said is not None and said.told not in but:
-            is_of_leader = said.told in OF_LEADER and len(leaders) == 1
-            about = looked.broker_name(leaders[0]) if is_of_leader else ""
+            whose = _of_whom(said, broker_id, leaders)
+            about = looked.broker_name(whose) if whose != broker_id else ""
             asks = f". It asks at their listener {_asked_at(looked, broker_id)}" if said.told is NO_LISTENER else ""
-            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, broker_id, said)
+            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, whose, said)
     for broker_id in leaders:
         if (told := _said_by_leader(looked, broker_id, partitions, but)) is not None:
             return looked.broker_name(broker_id), *told
@@ -206,6 +208,16 @@ def _said_by_them(
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
     return None
+
+
+def _of_whom(said: Found, follower: int, leaders: Sequence[int]) -> int:
+    """Whose it is what a follower says: that of the leader which answers so."""
+    if said.told not in OF_LEADER:
+        return follower
+    asked = leader_asked(said)
+    if asked is not None and asked in leaders:
+        return asked
+    return leaders[0] if len(leaders) == 1 else follower
 
 
 def _said_by_leader(looked: Looked, broker_id: int, partitions: Sequence[str], but: Collection[Told]) -> tuple[str, str] | None:
@@ -252,7 +264,7 @@ def _is_hybrid_among(looked: Looked, broker_ids: Collection[int]) -> bool:
 
 
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:
-    if said.told is CHANNEL_DIED:
+    if said.told in {CHANNEL_DIED, UNKNOWN_TO_LEADER}:
         return f"{said.told.fix} {_restart_all_the_same(looked, broker_id)}"
     again = f" In the end {restart_of(looked, broker_id)}." if said.told.name in NEEDS_START else ""
     return said.told.fix + again

@@ -36,6 +36,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     SEGMENT_TOO_SMALL,
     STATE_REWRITTEN,
     TOPIC_ID_DIFFERS,
+    UNKNOWN_TO_LEADER,
 )
 from domain.zk_to_kraft.logs.said import with_thrown
 
@@ -55,6 +56,7 @@ CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) f
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
 OF_WHO_LEADS = (LOG_DIR_FAILED, CHANNEL_DIED, CLUSTER_ACTION_REFUSED, ISR_REFUSED, ISR_INELIGIBLE)
+ANSWERS = (FETCH_REFUSED, FETCH_INVALID, REMOTE_STATE, UNKNOWN_TO_LEADER)
 UNREACHED = (NO_LISTENER, TLS_FAILED, LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, PEER_SILENT)
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
 """The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
@@ -73,11 +75,17 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
         return lasting_stops[-1]
     if refused_node := refused_node_in(lines):
         return refused_node
-    answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID, REMOTE_STATE), partitions)
+    answers = _last_of(current(lines), ANSWERS, partitions)
     found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     if found is not None:
         return _with_reason(found)
     return stopped[-1] if stopped else None
+
+
+def leader_asked(found: Found) -> int | None:
+    """Whom the fetcher asks that says it."""
+    match = FETCHER.search(found.block[0])
+    return int(match[1]) if match is not None else None
 
 
 def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found | None:

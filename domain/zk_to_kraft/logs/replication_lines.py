@@ -59,6 +59,19 @@ FETCH_REFUSED = Told(
     "ClusterAuthorizationException: let the brokers' principal do ClusterAction, or put it into super.users. Of another error "
     "its log tells more.",
 )
+UNKNOWN_TO_LEADER = Told(
+    "unknown-to-leader",
+    re.compile(
+        r"Received (?:UNKNOWN_TOPIC_ID|UNKNOWN_TOPIC_OR_PARTITION|INCONSISTENT_TOPIC_ID) from the leader for partition "
+        r"(\S{1,260}-\d+)|Retrying leaderEpoch request for partition (\S{1,260}-\d+) as the leader reported an error: "
+        r"[A-Z_]{1,60}"
+    ),
+    "leaders that have heard of what they lead",
+    "The leader knows nothing of that partition, or has it by another id, or does not know that it leads it: it has missed "
+    "what the controller said last. Look at its log (requests of the controller's that it refuses, a topic ID that does not "
+    "match), and whether the controller reaches it; mend that first. A restart of the follower mends nothing.",
+    least=2,
+)
 FETCH_INVALID = Told(
     "fetch-invalid",
     re.compile(r"Found invalid messages during fetch for partition (\S{1,260}-\d+) offset \d+"),

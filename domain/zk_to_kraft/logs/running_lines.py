@@ -50,6 +50,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     REMOTE_STATE,
     STATE_REWRITTEN,
     TOPIC_ID_DIFFERS,
+    UNKNOWN_TO_LEADER,
 )
 from domain.zk_to_kraft.logs.silence_lines import AGENT_FAILED
 
@@ -105,6 +106,7 @@ RUNNING = (
     FETCHER_DIED,
     FETCH_STOPPED,
     FETCH_REFUSED,
+    UNKNOWN_TO_LEADER,
     FETCH_INVALID,
     REMOTE_STATE,
     CHANNEL_DIED,
