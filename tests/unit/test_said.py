@@ -230,6 +230,29 @@ def test_a_quorum_without_a_leader_tells_what_its_controllers_complain_of() -> N
     assert "The last complaint in the log of controller-3002: " in observed
 
 
+CUT_FROM_ZOOKEEPER = (
+    "[2026-11-20 03:00:12,000] WARN Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection. Attempting reconnect "
+    "except it is a SessionExpiredException. (org.apache.zookeeper.ClientCnxn)",
+    "java.net.NoRouteToHostException: No route to host",
+)
+
+
+def test_a_quorum_whose_controllers_do_not_let_each_other_in_is_told_so() -> None:
+    seen = DUAL
+    for controller in SPEC.controllers:
+        seen = with_metrics(seen, controller.id, active_controller_count=0)
+    refused = (
+        "[2026-11-20 03:00:20,000] ERROR [RaftManager id=3002] Connection to node 3001 (c1/10.0.0.1:9093) failed "
+        "authentication due to: SSL handshake failed (org.apache.kafka.clients.NetworkClient)"
+    )
+    looked = Looked(
+        seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(logs={3001: CUT_FROM_ZOOKEEPER, 3002: (ERROR, refused)})
+    )
+    (entry,) = [one for one in blockers_of(looked)[0] if one.object == "the quorum"]
+    assert "The log of controller-3002 says: Connection to node 3001 (c1/10.0.0.1:9093) failed authen" in entry.observed
+    assert "key and trust stores" in entry.fix
+
+
 def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
     def read(seen: Observation) -> set[int]:
         return set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))

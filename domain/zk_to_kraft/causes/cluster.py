@@ -22,9 +22,11 @@ from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
+from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.logs.lines import current, first_of
 from domain.zk_to_kraft.logs.registration_lines import FENCED
 from domain.zk_to_kraft.logs.start_lines import epochs_lately
+from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState, Registration
@@ -218,18 +220,7 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     are_all_there = len(provisioned) == len(looked.spec.controllers)
     is_leaderless = quorum_leader(looked.observation, looked.spec) is None and not _is_leader_silent(looked)
     if are_all_there and is_leaderless and not is_explained and not is_ours:
-        controllers = tuple(c.id for c in looked.spec.controllers)
-        back = set_back(looked, *controllers)
-        yield cause(
-            looked,
-            WaitReason.CONTROLLERS_NOT_READY,
-            "the quorum",
-            observed=f"no controller is active, although a majority of them runs{back}{complaints(looked, *controllers)}",
-            expected="one active controller",
-            fix=TIMERS_STAND
-            if back
-            else "An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
-        )
+        yield _leaderless(looked)
     yield from _unreached_controllers(looked)
     yield from _fenced_again(looked)
     unknown = strangers(looked)
@@ -237,6 +228,25 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     are_ours_well = not looked.absent_brokers | looked.left_behind
     if situation.registration is Registration.DIFFERS and are_ours_well and not unknown:
         yield from _registrations(looked)
+
+
+def _leaderless(looked: Looked) -> Cause:
+    ids = [c.id for c in looked.spec.controllers]
+    said = {i: found for i in ids if (found := kept_apart(looked.hints.logs.get(i, ()))) is not None}
+    words = [f". The log of {looked.name(i)} says: {found.quote}" for i, found in said.items()]
+    back = set_back(looked, *ids)
+    fixes = [TIMERS_STAND] if back else [fix_of_the_living(found) for found in said.values()]
+    return cause(
+        looked,
+        WaitReason.CONTROLLERS_NOT_READY,
+        "the quorum",
+        observed=f"no controller is active, although a majority of them runs{back}"
+        + ("".join(words[:1]) or complaints(looked, *ids)),
+        expected="one active controller",
+        fix=fixes[0]
+        if fixes
+        else "An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
+    )
 
 
 def _is_leader_silent(looked: Looked) -> bool:

@@ -19,17 +19,10 @@ from domain.zk_to_kraft.causes.down import down, ending_of_dead, endings_of_dead
 from domain.zk_to_kraft.causes.file import file_cause, storage_causes
 from domain.zk_to_kraft.causes.registration import left_behind, not_in_zookeeper, not_registered, session_causes
 from domain.zk_to_kraft.causes.silent import silent
-from domain.zk_to_kraft.causes.unreached import cut_off
+from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
 from domain.zk_to_kraft.logs.lines import found_in
 from domain.zk_to_kraft.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
-from domain.zk_to_kraft.logs.refusals import refusals_in
-from domain.zk_to_kraft.logs.registration_lines import (
-    CLUSTER_REFUSED,
-    LOGIN_FAILED,
-    PROTOCOL_DIFFERS,
-    TLS_FAILED,
-)
 from domain.zk_to_kraft.logs.running_lines import METADATA_FAULT
 from domain.zk_to_kraft.logs.said import with_thrown
 from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
@@ -112,10 +105,7 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
         return
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
-    lines = looked.hints.logs.get(node.id, ())
-    unreached = cut_off(lines)
-    known = (CLUSTER_REFUSED, PROTOCOL_DIFFERS, TLS_FAILED, LOGIN_FAILED)
-    said = refusals_in(lines, known) or ((unreached,) if unreached is not None else ())
+    said = kept_apart(looked.hints.logs.get(node.id, ()))
     yield cause(
         looked,
         WaitReason.CONTROLLERS_NOT_READY,
@@ -123,10 +113,10 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
         WaitReason.QUORUM_TOO_THIN,
         observed=f"its log ends at {end}, it follows {follows}; {looked.name(leader.id)} leads, at "
         f"{leader.metrics.raft_log_end}"
-        + ("".join(f". Its log says: {found.quote}" for found in said[:1]) or complaints(looked, node.id)),
+        + (f". Its log says: {said.quote}" if said is not None else complaints(looked, node.id)),
         expected="every controller follows the leader, and has its log",
-        fix=fix_of_the_living(said[0])
-        if said
+        fix=fix_of_the_living(said)
+        if said is not None
         else "Give it a moment. If it lasts, check that it reaches the leader's listener, and that controller.quorum.voters is "
         "the same on all controllers.",
     )

@@ -1,10 +1,13 @@
-"""What a node cannot reach: by its own log, and by that of the servers of the ensemble that serve."""
+"""What a node cannot reach, or is turned away by: by its own log, and by that of the servers of the ensemble that serve."""
 
 from collections.abc import Sequence
 
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.hints import Serving
+from domain.zk_to_kraft.logs.authorizer_lines import refused_node_in
 from domain.zk_to_kraft.logs.lines import Found, current
+from domain.zk_to_kraft.logs.refusals import refusals_in
+from domain.zk_to_kraft.logs.registration_lines import CLUSTER_REFUSED, LOGIN_FAILED, PROTOCOL_DIFFERS, TLS_FAILED
 from domain.zk_to_kraft.logs.said import said_in
 from domain.zk_to_kraft.logs.unconnected import TURNED_AWAY, unconnected_in
 from domain.zk_to_kraft.logs.zookeeper_deaths import turned_away_by
@@ -19,6 +22,18 @@ def word_of_servers(looked: Looked) -> tuple[str, str]:
         if looked.hints.servers.get(address) is Serving.YES and (found := turned_away_by(lines)) is not None:
             return f". The log of zookeeper {address}, which serves, says: {found.quote}", found.told.fix
     return "", ""
+
+
+TO_A_NODE = "Error connecting to node "
+"""And not to ZooKeeper, which a controller asks as well."""
+KEEP_APART = (CLUSTER_REFUSED, PROTOCOL_DIFFERS, TLS_FAILED, LOGIN_FAILED)
+
+
+def kept_apart(lines: Sequence[str]) -> Found | None:
+    """What keeps a controller from the others: what those say to it, or it to them, or that it does not get there."""
+    refused, unreached = next(iter(refusals_in(lines, KEEP_APART)), None), cut_off(lines)
+    is_of_a_node = unreached is not None and TO_A_NODE in unreached.quote
+    return refused or refused_node_in(lines) or (unreached if is_of_a_node else None)
 
 
 def cut_off(lines: Sequence[str]) -> Found | None:
