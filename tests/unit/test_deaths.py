@@ -77,6 +77,10 @@ DYING = {
     "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
     "secret-gone": "ConfigException: Could not read properties from file /run/secrets/kafka.properties",
     "remote-jmx-file": "Error: Password file read access must be restricted: /etc/kafka/jmxremote.password",
+    "provider-refused": "org.apache.kafka.common.config.ConfigException: io.github.jopenlibs.vault.VaultException: Vault "
+    "responded with HTTP status code: 403",
+    "tiered-storage-off": "org.apache.kafka.common.config.ConfigException: Tiered Storage functionality is disabled in the "
+    "broker. Topic cannot be configured with remote log storage.",
     "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
     "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
     "installation-broken": "java.lang.NoClassDefFoundError: org/apache/kafka/raft/QuorumConfig",
@@ -212,6 +216,31 @@ def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
     assert found is not None
     assert "hunter2" not in found.quote
     assert "ssl.keystore.password" in found.quote
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        (
+            "Vault responded with HTTP status code: 403\nResponse body: {hunter2}",
+            "VaultException: Vault responded with HTTP status code: 403",
+        ),
+        ("hvs.hunter2=x", "VaultException"),
+        ("token hunter2", "VaultException"),
+    ],
+)
+def test_of_what_a_store_of_secrets_says_no_value_is_told(words: str, quoted: str) -> None:
+    found = death_in((f"ConfigException: io.github.jopenlibs.vault.VaultException: {words}",))
+    assert found is not None
+    assert found.told.name == "provider-refused"
+    assert found.quote.endswith(quoted)
+
+
+def test_of_a_property_that_is_refused_all_is_told_up_to_its_value() -> None:
+    words = "You must set `node.id` to the same value as `broker.id`, and not to one that is longer than that by far"
+    found = death_in((f"ConfigException: {words}: hunter2",))
+    assert found is not None
+    assert (found.told.name, found.quote) == ("bad-configuration", f"ConfigException: {words}")
 
 
 def test_a_quote_is_short() -> None:

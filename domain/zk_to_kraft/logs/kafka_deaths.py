@@ -271,8 +271,29 @@ PROPERTIES = (
         "have read it, and would not start again either: restart none before. Then start it.",
     ),
     Told(
+        "provider-refused",
+        re.compile(
+            r"ConfigException: (?:[\w ]{1,80}: )?(?!org\.apache\.kafka\.)(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error)"
+            r"(?:: [A-Za-z]{1,20}(?: [A-Za-z]{1,20}\b){1,20}(?:: \d{3}\b)?)?"
+        ),
+        "an answer of whom it asks as it starts for values of its properties (config.providers), or for keys (OAuth)",
+        "A store of secrets, or an authorization server, refuses it or is not reached: look at its address, and at the token "
+        "or role with which the node goes there, and what that may read. The file is right. Nodes that run have had their "
+        "answer, and would not start again either: restart none before. Then start it.",
+    ),
+    Told(
+        "tiered-storage-off",
+        re.compile(r"Tiered Storage functionality is disabled in the broker[\w .]{0,80}"),
+        "remote.log.storage.system.enable=true where topics have remote.storage.enable",
+        "Put remote.log.storage.system.enable back into its file, with the rest of what the others have of remote.log.* and "
+        "rsm.config.*. Then start it.",
+    ),
+    Told(
         "bad-configuration",
-        re.compile(r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|.{0,60})"),
+        re.compile(
+            r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|"
+            r"[^:={\[\"']{0,200})"
+        ),
         "properties that Kafka accepts",
         CORRECT,
     ),
