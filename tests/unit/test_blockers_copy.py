@@ -252,6 +252,25 @@ def test_a_change_that_was_lost_is_told_although_every_gauge_looks_well() -> Non
     assert found(DUAL, hints=Hints(logs={LEADER: claiming})) == []
 
 
+UNHANDLED = (
+    f"{SAID} ERROR Encountered zk migration fault: Unhandled error in MetadataChangeEvent{{provenance=MetadataProvenance("
+    "lastContainedOffset=900, lastContainedEpoch=4, lastContainedLogTimeMs=1795374628835), isSnapshot=false} "
+    "(org.apache.kafka.server.fault.LoggingFaultHandler)",
+    "java.lang.IllegalStateException: Topic foo not in image",
+)
+
+
+@pytest.mark.parametrize("seen", [DUAL, BEHIND])
+def test_a_change_that_the_driver_has_given_up_with_an_error_of_its_own_is_told(seen: Observation) -> None:
+    """No gauge counts it, and with the next change the offset goes on."""
+    (entry,) = [entry for entry in found(seen, hints=Hints(logs={LEADER: UNHANDLED})) if "says" in entry.observed]
+    assert "Unhandled error in MetadataChangeEvent: java.lang.IllegalStateException: Topic foo not in image" in entry.observed
+    assert "the next one writes what differs" in entry.fix
+    assert ("ZooKeeper lacks that change" in entry.observed) is (seen is DUAL)
+    thrown = "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS"
+    assert found(DUAL, hints=Hints(logs={LEADER: (UNHANDLED[0], thrown)})) == [], "what that is is told of itself"
+
+
 BATCH = FAILED[0].replace("{}", "{provenance=MetadataProvenance(lastContainedOffset=445, lastContainedEpoch=2)}")
 OUT_OF_SYNC = (PartitionFault(partition="orders-3", missing=(2,), leader=1),)
 

@@ -10,6 +10,9 @@ FAILED = f"[2026-11-26 05:5%s:00,000] INFO Encountered ZooKeeper error during ev
 REFUSED = (
     f"[2026-11-26 05:5%s:30,000] ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in {EVENT} (k.X)"
 )
+UNHANDLED = f"[2026-11-26 05:5%s:40,000] ERROR Encountered zk migration fault: Unhandled error in {EVENT} (k.X)"
+THROWN = "java.lang.IllegalStateException: Topic foo not in image"
+CHECKED = "java.lang.RuntimeException: Check op on KRaft Migration ZNode failed. Sent zkVersion = 812. This indicates"
 OVER = "[2026-11-26 05:58:00,000] INFO 3001 transitioning from SYNC_KRAFT_TO_ZK to DUAL_WRITE state"
 
 
@@ -23,6 +26,9 @@ OVER = "[2026-11-26 05:58:00,000] INFO 3001 transitioning from SYNC_KRAFT_TO_ZK 
         ((FAILED % (1, 900), REFUSED % (2, 1000)), (890,), "1000"),
         ((REFUSED % (1, 500), OVER), (), None),
         ((REFUSED % (1, 500), STARTED), (), None),
+        ((UNHANDLED % (1, 900), THROWN), (), "900"),
+        ((UNHANDLED % (1, 900), CHECKED), (), None),
+        ((UNHANDLED % (1, 900), "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS"), (), None),
         ((FAILED.replace("MetadataChangeEvent", "PollEvent") % (1, 5),), (), None),
     ],
 )

@@ -24,6 +24,9 @@ LIVING = {
     "zookeeper-write-failed": "INFO [KRaftMigrationDriver id=3000] Encountered ZooKeeper error during event "
     "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=900, lastContainedEpoch=4), isSnapshot=false}. Will "
     "retry. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)",
+    "migration-error": "ERROR Encountered zk migration fault: Unhandled error in MetadataChangeEvent{provenance="
+    "MetadataProvenance(lastContainedOffset=900, lastContainedEpoch=4, lastContainedLogTimeMs=1795374628835), isSnapshot="
+    "false} (org.apache.kafka.server.fault.LoggingFaultHandler)",
     "metadata-fault": "ERROR Encountered metadata publishing fault: Error updating topic orders with new configuration: "
     "segment.bytes=7 in MetadataDelta up to 900 (org.apache.kafka.server.fault.LoggingFaultHandler)",
     "broker-unreached": "WARN [RequestSendThread controllerId=3001] Controller 3001's connection to broker b2:9092 (id: 2 "

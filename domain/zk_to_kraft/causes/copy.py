@@ -5,7 +5,15 @@ from collections.abc import Iterator, Sequence
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
-from domain.zk_to_kraft.causes.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
+from domain.zk_to_kraft.causes.failed_writes import (
+    GIVEN_UP,
+    failed_in,
+    in_words,
+    is_of_a_change,
+    is_of_a_stray,
+    mended,
+    offsets_of,
+)
 from domain.zk_to_kraft.causes.hints import Unwritten
 from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.logs.lines import Found, found_in
@@ -15,6 +23,7 @@ from domain.zk_to_kraft.logs.migration_lines import (
     NO_BROKERS_KNOWN,
     OUT_OF_PLACE,
     SUPERSET,
+    UNHANDLED,
     UNKNOWN_CONFIG,
     WAITING_FOR_BROKERS,
     WRITE_FAILED,
@@ -115,10 +124,15 @@ def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
         )
 
 
+KEEP_THE_COPY = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED, UNHANDLED)
+
+
 def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
     are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
-    kinds = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED) if are_all_hybrid else (SUPERSET,)
-    for found in found_in(lines, kinds):
+    kinds = (
+        (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED, UNHANDLED) if are_all_hybrid else (SUPERSET,)
+    )
+    for found in failed_in(lines, kinds):
         yield cause(
             looked,
             WaitReason.COPY_NOT_COMPLETE,
@@ -169,8 +183,8 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if situation.claim is not Claim.KRAFT:
         yield _unclaimed(looked, name, zookeeper)
         return
-    kinds = (CHECK_OP_FAILED, UNKNOWN_CONFIG, WRITE_FAILED)
-    quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, kinds)]
+    kinds = (CHECK_OP_FAILED, UNKNOWN_CONFIG, WRITE_FAILED, UNHANDLED)
+    quotes = [found for lines in looked.hints.logs.values() for found in failed_in(lines, kinds)]
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
@@ -278,11 +292,11 @@ def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flo
 def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
     """A change that failed is not tried again, and with the next one the offset goes on: every gauge looks well
     (KRaftMigrationDriver.MetadataChangeEvent)."""
-    for found in found_in(looked.hints.logs.get(leader_id, ()), (WRITE_REFUSED, WRITE_FAILED)):
+    for found in failed_in(looked.hints.logs.get(leader_id, ()), GIVEN_UP):
         is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
-        if found.told is WRITE_FAILED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
+        if found.told is not WRITE_REFUSED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
             continue
-        lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is WRITE_FAILED else ""
+        lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is not WRITE_REFUSED else ""
         if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):
             lost += ", and brokers in migration mode were not told of it"
         yield cause(

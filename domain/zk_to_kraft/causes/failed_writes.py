@@ -11,14 +11,26 @@ from domain.observation import Suspect
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.member_trees import are_alike
 from domain.zk_to_kraft.causes.sparing import before_a_failover
-from domain.zk_to_kraft.logs.lines import Found, all_lasting, found_in, of_this_process
-from domain.zk_to_kraft.logs.migration_lines import CHECK_OP_FAILED, STEP_OF_MIGRATION, WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.logs.lines import Found, Told, all_lasting, first_of, found_in, of_this_process
+from domain.zk_to_kraft.logs.migration_lines import (
+    CHECK_OP_FAILED,
+    CLAIM_REFUSED,
+    STEP_OF_MIGRATION,
+    UNHANDLED,
+    UNKNOWN_CONFIG,
+    WRITE_FAILED,
+    WRITE_REFUSED,
+)
 from domain.zk_to_kraft.logs.said import with_thrown
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState
 
-MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED})
+GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)
+"""What the driver does not try again."""
+MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, *GIVEN_UP})
 """What another active controller writes in the end."""
+TOLD_BY_WHAT_WAS_THROWN = (CHECK_OP_FAILED, CLAIM_REFUSED, UNKNOWN_CONFIG)
+"""Kinds of their own below UNHANDLED."""
 
 OF_A_CHANGE = "MetadataChangeEvent"
 FIND_THE_ZNODE = (
@@ -33,6 +45,15 @@ MEND_THE_TREE = (
 
 def is_of_a_change(found: Found) -> bool:
     return OF_A_CHANGE in found.quote
+
+
+def failed_in(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:
+    """Of each kind what counts last, but for errors that are told by what was thrown."""
+    return tuple(found for found in found_in(lines, kinds) if not _is_told_by_what_was_thrown(found))
+
+
+def _is_told_by_what_was_thrown(found: Found) -> bool:
+    return found.told is UNHANDLED and any(first_of(line, TOLD_BY_WHAT_WAS_THROWN) is not None for line in found.thrown)
 
 
 def in_words(found: Found) -> str:
@@ -57,16 +78,17 @@ def lost_by(looked: Looked) -> tuple[str, Found] | None:
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None or looked.situation.quorum is not QuorumState.MIGRATION:
         return None
-    failed = [
-        one for one in found_in(looked.hints.logs.get(leader.id, ()), (WRITE_FAILED, WRITE_REFUSED)) if is_of_a_change(one)
-    ]
+    kinds = (WRITE_FAILED, WRITE_REFUSED, UNHANDLED)
+    failed = [one for one in failed_in(looked.hints.logs.get(leader.id, ()), kinds) if is_of_a_change(one)]
     return (looked.name(leader.id), failed[0]) if failed else None
 
 
 def refused_in(lines: Sequence[str], strays: Collection[int]) -> Found | None:
     """What a controller has said of a change that ZooKeeper did not take, since it leads: the first that is not of what it
     cannot hold. `strays`: offsets of that in the quorum's log."""
-    failed = (found for found in all_lasting(lines, (WRITE_REFUSED, WRITE_FAILED)) if is_of_a_change(found))
+    failed = (
+        found for found in all_lasting(lines, GIVEN_UP) if is_of_a_change(found) and not _is_told_by_what_was_thrown(found)
+    )
     return next((found for found in failed if not is_of_a_stray(found, strays)), None)
 
 

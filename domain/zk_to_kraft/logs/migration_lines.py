@@ -57,9 +57,22 @@ WRITE_FAILED = Told(
     is_lasting=True,
     over_with=STEP_OF_MIGRATION,
 )
+UNHANDLED = Told(
+    "migration-error",
+    re.compile(
+        r"Encountered zk migration fault: Unhandled error in "
+        r"\w{1,60}(?=(?:\{provenance=MetadataProvenance\(lastContainedOffset=(\d+))?)"
+    ),
+    "a migration driver that gets over every change",
+    "The active controller's driver of the migration has given that up with an error of its own, and does not try it again: a "
+    "way back would lose that change. What was thrown says of what it is: mend or delete that, through Kafka. Then restart the "
+    "active controller: the next one writes what differs.",
+    is_lasting=True,
+    over_with=STEP_OF_MIGRATION,
+)
 CHECK_OP_FAILED = Told(
     "check-op-failed",
-    re.compile(r"Check op on KRaft Migration ZNode failed"),
+    re.compile(r"(?:Check op|Conditional update) on KRaft Migration ZNode failed"),
     "the active controller writes every change to ZooKeeper",
     "Its write was lost in an outage of ZooKeeper, or somebody wrote /migration, and it will not begin again by itself. "
     "Approve the gate fail-over where it is open; else restart the active controller: the next one writes what is missing.",
