@@ -841,6 +841,35 @@ def test_a_login_that_fails_at_the_start_is_told_by_its_reason(words: str, kind:
     assert named(BEGUN, TIMED_OUT, f"{OF_KAFKA}{words}", *FRAMES, f"{OF_A_LOGIN}{words}") == kind
 
 
+OF_QUORUM = "the quorum member's saslToken is null."
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        (
+            "ERROR An error: (java.security.PrivilegedActionException: javax.security.sasl.SaslException: GSS initiate failed "
+            "[Caused by GSSException: No valid credentials provided (Mechanism level: Server not found in Kerberos database "
+            "(7) - LOOKING_UP_SERVER)]) occurred when evaluating Zookeeper Quorum Member's  received SASL token. Zookeeper "
+            "Client will go to AUTH_FAILED state. (org.apache.zookeeper.client.ZooKeeperSaslClient)",
+            "kerberos-principal",
+            "Server not found in Kerberos database (7)",
+        ),
+        (
+            "ERROR SASL authentication with Zookeeper Quorum member failed. (org.apache.zookeeper.ClientCnxn)\n"
+            f"javax.security.sasl.SaslException: Error in authenticating with a Zookeeper Quorum member: {OF_QUORUM}",
+            "zookeeper-login-failed",
+            "SASL authentication with Zookeeper Quorum member failed.",
+        ),
+    ],
+)
+def test_a_login_at_zookeeper_that_fails_is_told_with_what_it_failed_at(said: str, kind: str, words: str) -> None:
+    lines = (BEGUN, *f"[2026-11-20 03:00:12,000] {said}".split("\n"), TIMED_OUT, DYING["zookeeper-login-failed"], *FRAMES)
+    assert named(*lines) == kind
+    assert words in told(*lines)
+    assert "Auth failed" in told(*lines)
+
+
 def test_a_token_that_was_not_fetched_is_told_with_what_the_login_said_before() -> None:
     said = "[2026-11-20 03:00:12,900] ERROR java.net.ConnectException: Connection refused (x.OAuthBearerLoginModule)"
     words = "An internal error occurred while retrieving token from callback handler"

@@ -88,6 +88,7 @@ ZOOKEEPER = (
         "credentials that ZooKeeper knows",
         "Compare section `Client` of its JAAS file (java.security.auth.login.config), or its zookeeper.ssl.* stores, with "
         "those of a broker that runs. Then start it.",
+        is_vague=True,
     ),
     Told(
         "cluster-id-gone",

@@ -17,9 +17,10 @@ LOGINS = (
         ),
         "principals at the KDC for this node, and for each host that it asks",
         "Server, or no service creds: the KDC has no principal for the service at that host, as of one that is new for "
-        "controllers. Make it, with a keytab there that has it (kadmin: addprinc -randkey kafka/HOST). Where there is one, "
-        "another name or realm was made of that host: by DNS backwards, /etc/hosts, or [domain_realm] in krb5.conf (`kvno "
-        "kafka/HOST` shows it). Client: its own principal was deleted or renamed. Then start it.",
+        "controllers. Make it, with a keytab there that has it (kadmin: addprinc -randkey kafka/HOST, of ZooKeeper "
+        "zookeeper/HOST). Where there is one, another name or realm was made of that host: by DNS backwards, /etc/hosts, or "
+        "[domain_realm] in krb5.conf (`kvno` of that principal shows it). Client: its own principal was deleted or renamed. "
+        "Then start it.",
     ),
     Told(
         "kerberos-key",
