@@ -117,7 +117,8 @@ differs from its note is told, the likeliest first, with what its kernel has sai
 that of the trouble; and where keeperless-activities does not look, by the API, if it runs on the same machine. Of a node
 that is down it is said which variables of its environment a start by its driver would not give it. It need not be the
 cause; it is what one would ask first. No secret is kept: of the environment and of servers' files only the names, but for
-what holds none. What could not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or
+what holds none, and of credentials and encoded passwords in ZooKeeper eight digits of a digest, which tell that they were
+set anew. What could not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or
 `iptables-save`, `ip` and `tc`. The notes of a migration are deleted when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of

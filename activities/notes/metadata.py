@@ -5,7 +5,9 @@ To be kept when all is well, and held against later, for people only. In dual wr
 """
 
 import asyncio
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable
 
 from activities.observing.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
@@ -15,6 +17,8 @@ from domain.canaries import is_reserved
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
+OF_THE_CLUSTER = "/Cluster"
+"""What nodes may do, of all else."""
 ORDERS = "/admin"
 """Reassignments, elections, deletions that somebody has asked for (ZkData.scala)."""
 DELETIONS = "delete_topics"
@@ -28,6 +32,9 @@ with the answer, and its log has only how long that was."""
 LARGE_TOPIC = 300
 """Partitions. Others come and go every day; a new one of these every broker of the cluster is to hear of, and to open."""
 HIDDEN, IN_A_LIST = "(not shown)", "***"
+SALTED = re.compile(r"\bsalt[=:][^,]*,|\bencryptedPassword:")
+"""A SCRAM credential, or a password as brokers encode it (ScramCredentialUtils, EncryptingPasswordEncoder)."""
+DIGEST_CHARACTERS = 8
 
 
 async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
@@ -42,7 +49,8 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
         "list": await _long_lists(tree, [*NOTIFICATIONS, TOPICS, TOPIC_CONFIGS, *QUOTAS, *kinds, f"{ORDERS}/{DELETIONS}"]),
         "config": await _configs(tree, entities),
         "topic": await _topic_configs(tree, await _children(tree, [TOPIC_CONFIGS])),
-        "acl": await _rules(tree, await _children(tree, kinds)),
+        "cluster acl": await _rules(tree, await _children(tree, [kind for kind in kinds if kind.endswith(OF_THE_CLUSTER)])),
+        "acl": await _rules(tree, await _children(tree, [kind for kind in kinds if not kind.endswith(OF_THE_CLUSTER)])),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await _names(tree, f"{ORDERS}/{DELETIONS}"), "there"),
         **await _topics_in_time(tree),
@@ -115,7 +123,14 @@ def _entries(znode: Znode, is_secret: Callable[[str], bool], hidden: str = HIDDE
     """What is no JSON of Kafka's is told elsewhere."""
     config = (json_object(znode) or {}).get("config")
     told = config.items() if isinstance(config, dict) else ()
-    return {key: hidden if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
+    return {key: _hidden(str(value), hidden) if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
+
+
+def _hidden(value: str, hidden: str) -> str:
+    """With a digest of what holds a secret salted or encrypted: that it was set anew is seen, and nothing else."""
+    if SALTED.search(value) is None:
+        return hidden
+    return f"{hidden}, digest {hashlib.sha256(value.encode()).hexdigest()[:DIGEST_CHARACTERS]}"
 
 
 def _is_credential(name: str) -> bool:
@@ -123,15 +138,18 @@ def _is_credential(name: str) -> bool:
 
 
 async def _rules(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
+    """Each by itself: a resource may have more than anybody reads."""
     if len(paths) > MOST_ZNODES:
         return None
     found = zip(paths, await tree.get_many(paths), strict=True)
-    return {path: _told(znode)[:MOST_CHARACTERS] for path, znode in found if znode is not None}
+    rules = {name: value for path, znode in found if znode is not None for name, value in _told(path, znode).items()}
+    return rules if len(rules) <= MOST_ZNODES else None
 
 
-def _told(znode: Znode) -> str:
+def _told(path: str, znode: Znode) -> dict[str, str]:
     try:
         rules = json.loads(znode.data)["acls"]
-        return "; ".join(sorted(f"{r['permissionType']} {r['operation']} to {r['principal']} from {r['host']}" for r in rules))
+        words = [f"{r['permissionType']} {r['operation']} to {r['principal']} from {r['host']}" for r in rules]
+        return {f"of {path}: {rule}": "there" for rule in words}
     except (ValueError, KeyError, TypeError):
-        return f"{len(znode.data)} bytes"
+        return {f"of {path}": f"{len(znode.data)} bytes"}

@@ -402,7 +402,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
     assert facts["topic"]["/config/topics/orders"] == "retention.ms=1,ssl.keystore.password=***"
-    assert facts["acl"]["/kafka-acl/Topic/orders"] == "Allow Read to User:a from *"
+    assert facts["acl"] == {"of /kafka-acl/Topic/orders: Allow Read to User:a from *": "there"}
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
     znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2","compression.type":"gzip"')
@@ -410,7 +410,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     znodes["/brokers/topics/orders"] = NAMED.replace(b"jRlSXXUVQGmuAq3eN5FHnA", b"WUR1tvXZRoWzjjEWbIJC9w").replace(
         b"}", b',"1":[1]}', 1
     )
-    znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"Allow", b"Deny")
+    znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"]", b"," + ALLOWED[21:-2].replace(b"Allow", b"Deny") + b"]")
     znodes["/admin/reassign_partitions"] = b"{}"
     everywhere = {str(number): [1, 2, 3] for number in range(1500)}
     znodes["/brokers/topics/telemetry"] = json.dumps({"version": 3, "partitions": everywhere}).encode()
@@ -419,12 +419,33 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     assert changes is not None
     assert changes.in_words.partition(" UTC: ")[2] == (
         "topic /brokers/topics/telemetry is new: 1500 partitions; "
-        "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
+        "ACL of /kafka-acl/Topic/orders: Deny Read to User:a from * is new; "
         "order /admin/reassign_partitions is new; "
         "/config/topics/orders: retention.ms=1 → compression.type=gzip,retention.ms=2; "
         "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w; "
         "partitions of /brokers/topics/orders: 1 → 2"
     )
+
+
+async def test_of_many_rules_the_one_that_is_gone_is_told_and_a_secret_that_was_set_anew_without_it() -> None:
+    """Of six brokers with long names one may not do what nodes do any more, and somebody has set the password of all."""
+    kept = Kept(FakeCluster())
+    names = [f"User:CN=broker-{number}.kafka.example.com,OU=Kafka,O=Example" for number in range(1, 7)]
+    rules = [{"principal": name, "permissionType": "Allow", "operation": "ClusterAction", "host": "*"} for name in names]
+    scram = '{"version":1,"config":{"SCRAM-SHA-512":"salt=%s,stored_key=x,server_key=y,iterations=4096"}}'
+    znodes = kept.cluster.znodes
+    znodes["/kafka-acl/Cluster/kafka-cluster"] = json.dumps({"version": 1, "acls": rules}).encode()
+    znodes["/config/users/kafka"] = (scram % "b2xk").encode()
+    await kept.keep()
+    assert "b2xk" not in str(kept.ledger.notes[ZOOKEEPER].facts)
+    znodes["/kafka-acl/Cluster/kafka-cluster"] = json.dumps({"version": 1, "acls": rules[:5]}).encode()
+    znodes["/config/users/kafka"] = (scram % "bmV3").encode()
+    changes = await kept.notes.of_metadata("m1", kept.cluster.record())
+    assert changes is not None
+    gone, anew = changes.changes
+    assert gone == f"ACL of /kafka-acl/Cluster/kafka-cluster: Allow ClusterAction to {names[5]} from * is gone"
+    assert anew.startswith("SCRAM-SHA-512 in /config/users/kafka: (not shown), digest ")
+    assert "bmV3" not in anew
 
 
 async def test_a_list_of_names_that_has_grown_too_long_is_told_with_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,7 +469,7 @@ async def test_more_topics_than_anybody_waits_for_are_left_out_whole(monkeypatch
     kept.cluster.znodes["/config/topics/payments"] = CONFIGURED
     monkeypatch.setattr(metadata_notes, "MOST_ZNODES", 1)
     await kept.keep()
-    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"list", "config", "acl", "order", "deletion"}
+    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"list", "config", "cluster acl", "acl", "order", "deletion"}
 
 
 @pytest.mark.parametrize(
