@@ -194,6 +194,7 @@ def test_replicas_that_a_throttle_holds_back_do_not_catch_up_by_themselves() -> 
     assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-2")
     assert "/config/brokers/2" in entry.observed
     assert "--delete-config" in entry.fix
+    assert "Cruise Control" in entry.fix, "who has set it may set it again"
 
 
 def test_while_a_broker_is_dead_what_the_others_cannot_tell_is_no_cause_of_its_own() -> None:
@@ -471,6 +472,7 @@ def test_the_way_back_has_its_causes_too() -> None:
     ("parts", "about", "fix"),
     [
         ({"reassignments": ("orders-1",)}, "partition reassignment", "--cancel"),
+        ({"reassignments": ("orders-1",)}, "partition reassignment", "stop_proposal_execution"),
         ({"pending_deletions": ("old",)}, "topic deletion", "every broker that holds a replica"),
         ({"is_preferred_election_pending": True}, "election", "delete its znode"),
     ],

@@ -22,6 +22,7 @@ from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
+from domain.zk_to_kraft.causes.reassignment import CANCEL_REASSIGNMENT
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.logs.lines import current, first_of
 from domain.zk_to_kraft.logs.registration_lines import FENCED
@@ -132,10 +133,6 @@ def _missing(looked: Looked) -> Iterator[Cause]:
         )
 
 
-CANCEL_REASSIGNMENT = (
-    "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker that is gone, or "
-    "a throttle."
-)
 AWAIT_DELETION = (
     "Let it finish: it ends once every broker that holds a replica serves. One that does not end has a broker or a log "
     "directory that is gone, or delete.topic.enable is false at the controller."

@@ -22,6 +22,7 @@ from domain.zk_to_kraft.causes.connection_limits import how_to_lift
 from domain.zk_to_kraft.causes.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.causes.lacks import lack_of
 from domain.zk_to_kraft.causes.proxy_headers import of_proxy_header
+from domain.zk_to_kraft.causes.reassignment import UNTHROTTLE
 from domain.zk_to_kraft.causes.slow_links import of_slow_link
 from domain.zk_to_kraft.causes.sparing import before_a_failover, restart_of
 from domain.zk_to_kraft.listener_security import inter_broker_listener
@@ -50,11 +51,6 @@ from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import partitions_needing, quorum_leader
 from domain.zk_to_kraft.situation import Claim
 
-UNTHROTTLE = (
-    "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
-    "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
-    "reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended."
-)
 ELECT = (
     "Bring back a broker that has their data: those that were in sync last. If all are up, elect leaders with "
     "kafka-leader-election.sh."
