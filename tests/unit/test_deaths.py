@@ -243,6 +243,21 @@ def test_of_a_property_that_is_refused_all_is_told_up_to_its_value() -> None:
     assert (found.told.name, found.quote) == ("bad-configuration", f"ConfigException: {words}")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error creating broker listeners from 'PLAINTEXT//:9092': Unable to parse PLAINTEXT//:9092 to a broker endpoint",
+        "Error parsing configuration property 'listener.security.protocol.map': x",
+        "expected a string in format principalType:principalName but got kafka",
+    ],
+)
+def test_a_property_that_kafka_cannot_read_is_to_be_corrected(words: str) -> None:
+    found = death_in((f"java.lang.IllegalArgumentException: {words}",))
+    assert found is not None
+    assert found.told.name == "bad-requirement"
+    assert found.quote.removeprefix("IllegalArgumentException: ") in words
+
+
 def test_a_quote_is_short() -> None:
     found = death_in(("ConfigException: Invalid value " + "x" * 150 + " for configuration " + "y" * 500,))
     assert found is not None

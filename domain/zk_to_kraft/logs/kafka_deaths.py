@@ -300,7 +300,11 @@ PROPERTIES = (
     ),
     Told(
         "bad-requirement",
-        re.compile(r"IllegalArgumentException: requirement failed: [^=]{0,160}"),
+        re.compile(
+            r"IllegalArgumentException: (?:requirement failed: [^=]{0,160}|Error creating broker listeners from "
+            r"'[^'=@]{1,200}'|Error parsing configuration property '[\w.]{1,100}'|"
+            r"expected a string in format principalType:principalName)"
+        ),
         "properties that Kafka accepts",
         CORRECT,
     ),
