@@ -141,6 +141,8 @@ DYING = {
     "3001 must be included in the set of voters controller.quorum.voters=Set(3002)",
     "never-registered": "ERROR [BrokerLifecycleManager id=1] Shutting down because we were unable to register with the "
     "controller quorum.",
+    "log-dir-not-told": "ERROR [BrokerLifecycleManager id=1] Shutting down because couldn't communicate offline log dir "
+    "OHC1_airh1gVgHM53xJ0Xg with controllers (kafka.server.BrokerLifecycleManager)",
     "controllers-refuse-authorization": "ClusterAuthorizationException: Received cluster authorization error in response",
     "zookeeper-login-failed": "ZooKeeperClientAuthFailedException: Auth failed either before or while waiting for connection",
     "cluster-id-gone": "KafkaException: Failed to get cluster id from Zookeeper. This can happen if /cluster/id is",

@@ -239,6 +239,15 @@ QUORUM = (
     ),
     NEVER_REGISTERED,
     Told(
+        "log-dir-not-told",
+        re.compile(r"Shutting down because couldn't communicate offline log dir \S{1,60} with controllers"),
+        "log directories that can be written, and a controller that hears of one that cannot",
+        "A log directory has failed, and no controller has taken that down within log.dir.failure.timeout.ms (30 s by "
+        "default). Mend the directory (the kernel's log, its mount, room), and look whether a controller leads and the broker "
+        "reaches it. Then start it.",
+        is_vague=True,
+    ),
+    Told(
         "controllers-refuse-authorization",
         re.compile(r"ClusterAuthorizationException: [\w ]{1,80}"),
         "the node's principal may ClusterAction",
