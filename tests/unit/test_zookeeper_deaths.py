@@ -279,6 +279,7 @@ def test_what_every_server_says_now_and_then_is_no_complaint(words: str) -> None
 AWAY = {
     "zookeeper-too-many-clients": "WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60"
     " Value:null (org.apache.zookeeper.server.NIOServerCnxnFactory)",
+    "zookeeper-too-many-connections": "ERROR Too many connections 60 - max is 60 (…ServerCnxnFactory)",
     "zookeeper-behind-its-client": "INFO Refusing session request for client /10.0.0.1:52004 as it has seen zxid 0x83098a our "
     "last zxid is 0x3e6 client must try another server (org.apache.zookeeper.server.ZooKeeperServer)",
     "zookeeper-handshake-failed": "ERROR Unsuccessful handshake with session 0x0 (…NettyServerCnxnFactory)",

@@ -204,6 +204,13 @@ TOO_MANY_CLIENTS = Told(
     "keeperless-activities where that is there), and restart the members one by one; and find who holds them (`cons` at that "
     "member, `ss -tnp` at that address).",
 )
+TOO_MANY_IN_ALL = Told(
+    "zookeeper-too-many-connections",
+    re.compile(r"Too many connections (?:\d+ - max is \d+|max allowed is \d+)"),
+    "as many connections to a member as all its clients need",
+    "Raise maxCnxns in the zoo.cfg of every member, or take it out (it is not limited unless it is set), and restart the "
+    "members one by one; and find who holds so many (`cons` at that member).",
+)
 CLIENT_AHEAD = Told(
     "zookeeper-behind-its-client",
     re.compile(r"as it has seen zxid 0x\w{1,20} our last zxid is 0x\w{1,20}"),
@@ -219,7 +226,7 @@ HANDSHAKE = Told(
     "The lines around it in that log say what it does not accept: a certificate out of date, or of an authority that its trust "
     "store has not. Compare the node's zookeeper.ssl.* stores with the members' ssl.* ones.",
 )
-TURNS_AWAY = (TOO_MANY_CLIENTS, CLIENT_AHEAD, HANDSHAKE)
+TURNS_AWAY = (TOO_MANY_CLIENTS, TOO_MANY_IN_ALL, CLIENT_AHEAD, HANDSHAKE)
 """Why a member that serves gives somebody no session."""
 
 
