@@ -39,11 +39,12 @@ What stands in no metric and no znode is read from Kafka's own output, on its no
 are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. Of a process that runs that
 is what it has open: its standard output, also where that is not the driver's output file any more, because somebody has started
 it by hand or the file was rotated; and its logs, such as controller.log, of which only the lines with its id count where other
-nodes write there too. Of a dead one it is the output file, with the newest file that was rotated away from it, if that is not
-compressed. What the system's errors are called in the language of the host is read as English. Without `python3` on the node
-only the output file is read. Of lines that are known what is known is quoted, and the exception below one; where none is, the
-last error or warning, without values in it, for it may be the reason. It is told where a node's output goes elsewhere, and
-where its volume is full. Lines may be in Kafka's layout, in another that begins with a date and a level, or JSON.
+nodes write there too; of kafka-authorizer.log what only nodes ask for and are denied. Of a dead one it is the output file, with
+the newest file that was rotated away from it, if that is not compressed. What the system's errors are called in the language of
+the host is read as English. Without `python3` on the node only the output file is read. Of lines that are known what is known
+is quoted, and the exception below one; where none is, the last error or warning, without values in it, for it may be the
+reason. It is told where a node's output goes elsewhere, and where its volume is full. Lines may be in Kafka's layout, in
+another that begins with a date and a level, or JSON.
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the
 kernel without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing, or nothing

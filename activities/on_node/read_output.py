@@ -4,13 +4,13 @@
 "logs": […], "places": […]}'
 
 Of a process that runs the files count that it has open (proc(5)), also those that were renamed or deleted since: its standard
-output, and logs such as Kafka's controller.log, whose lines are nowhere else; of logs that are loud the warnings and errors. Of
-one that does not, the output file, with what was rotated away from it, and the `logs` that it had open. The answer is one JSON
-object on standard output: `lines`, in the order of their times, the last that were asked for, and before these what has one of
-the words `lasting` in it and stands further up; `changed_at`, when the process printed last, null where these files are not
-known to be its own; `elsewhere`, where it prints to in place of the output file; `full`, the places on whose volumes is no
-room, and `deleted`, who has much open there that was deleted, and how many bytes; `read_only`, of one that does not run, those
-whose file systems can only be read. Python 3.7 or later.
+output, and logs such as Kafka's controller.log, whose lines are nowhere else; of logs that are loud the warnings and errors,
+and what an authorizer denies nodes. Of one that does not, the output file, with what was rotated away from it, and the `logs`
+that it had open. The answer is one JSON object on standard output: `lines`, in the order of their times, the last that were
+asked for, and before these what has one of the words `lasting` in it and stands further up; `changed_at`, when the process
+printed last, null where these files are not known to be its own; `elsewhere`, where it prints to in place of the output file;
+`full`, the places on whose volumes is no room, and `deleted`, who has much open there that was deleted, and how many bytes;
+`read_only`, of one that does not run, those whose file systems can only be read. Python 3.7 or later.
 """
 
 from __future__ import annotations
