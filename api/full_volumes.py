@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from activities.on_node.kernel import ESTABLISHED, LISTENING, address, inodes_of, listener, names, port_of, tcp_lines
-from activities.on_node.read_output import is_full
+from activities.on_node.volumes import is_full
 from domain.cluster import host_and_port, host_of
 
 SECONDS = 1.5

@@ -238,8 +238,8 @@ def test_a_member_that_the_kernel_has_killed_is_told_so_where_its_log_says_nothi
         assert "The kernel has killed 1 process of control group /system.slice/zookeeper.service for want" in entry.observed
         assert entry.fix.startswith("`journalctl -k` there says which process")
         assert "no way back" in entry.fix
-    log = (start, "2026-11-20 02:59:10,000 [myid:3] - ERROR [main:QuorumPeerMain@101] - x", "java.io.IOException: Map failed")
-    (entry,) = found(DUAL, hints=Hints(servers=NOT_SERVING, server_logs={SERVERS[2]: log}, changes=changes))
+    ended = (start, "2026-11-20 02:59:10,000 [myid:3] - ERROR [main:QuorumPeerMain@101] - x", "java.io.IOException: Map failed")
+    (entry,) = found(DUAL, hints=Hints(servers=NOT_SERVING, server_logs={SERVERS[2]: ended}, changes=changes))
     assert "The kernel has killed" not in entry.observed, "it has said itself why it ends"
     states = {**NOT_SERVING, SERVERS[2]: Serving.NO}
     (entry,) = found(DUAL, hints=Hints(servers=states, changes=changes))

@@ -227,12 +227,12 @@ def test_a_volume_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
         monkeypatch.setattr(os, "statvfs", lambda _: type("Sizes", (), fields | changed))
 
     sizes()
-    assert not read_output.is_full(place)
+    assert not volumes.is_full(place)
     for changed in ({"f_bavail": 0, "f_bfree": 0}, {"f_favail": 0}):
         sizes(**changed)
-        assert read_output.is_full(place)
+        assert volumes.is_full(place)
         sizes(**changed, f_flag=os.ST_RDONLY)
-        assert not read_output.is_full(place)
+        assert not volumes.is_full(place)
 
 
 def test_who_has_much_open_that_was_deleted_is_named_where_there_is_no_room(
@@ -248,7 +248,7 @@ def test_who_has_much_open_that_was_deleted_is_named_where_there_is_no_room(
         assert 4096 <= found[pid] < 8192 * 2, "each file once"
         assert volumes.deleted_on([]) == []
         monkeypatch.setattr(read_output, "is_full", lambda _: True)
-        asked = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": []}
+        asked: dict[str, Any] = {"id": 1, "pid": None, "output_file": str(output), "lines": 9, "lasting": [], "logs": []}
         assert read_output.answer({**asked, "places": [str(output)]})["deleted"] == volumes.deleted_on([str(output)])
     assert "deleted" in ask(output, None)
 
