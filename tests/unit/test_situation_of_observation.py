@@ -367,7 +367,11 @@ def test_a_controller_with_our_file_that_never_ran_is_interrupted() -> None:
     assert controller_mode(seen.node(STANDBY)) is ControllerMode.INTERRUPTED
 
 
-@pytest.mark.parametrize("told", [{"is_proven": True}, {"before_sha256": "another"}], ids=["proven", "in a roll"])
+@pytest.mark.parametrize(
+    "told",
+    [{"is_proven": True}, {"before_sha256": "another", "before_identity": "pid-3001"}],
+    ids=["proven", "in a roll"],
+)
 @pytest.mark.parametrize("state", [StorageState.ABSENT, StorageState.EMPTY, StorageState.OURS])
 def test_a_controller_whose_mark_says_that_it_ran_is_down_where_nothing_else_does(state: StorageState, told: Any) -> None:
     """After a reboot: `/run` is empty, and its volume may not be mounted. It is no new controller, so it is never formatted."""
