@@ -22,6 +22,8 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCStatusCode
 
+from api.pollers import unserved
+from api.runs import newest_run
 from api.stumbles import last_stumble
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.contracts import ApprovalMessage, HoldMessage, RollbackMessage
@@ -162,7 +164,7 @@ async def send(temporal: Temporal, record: MigrationRecord, command: Command, pa
         _pass_cancellation_on(error)
         return Answer(CommandStatus.PENDING, is_taken=is_taken)
     except TemporalRefused as error:
-        if not is_asked or not await _is_of_the_order(temporal, error):
+        if not is_asked or not await _is_of_the_order(temporal, record, error):
             return Answer(CommandStatus.PENDING, str(error))
         return Answer(CommandStatus.REFUSED, await _why_refused(temporal, record, error))
     return Answer(CommandStatus.DELIVERED)
@@ -175,15 +177,23 @@ async def _why_refused(temporal: Temporal, record: MigrationRecord, error: Tempo
     return str(TemporalRefused(error.status, error.said, f"It failed: {stumble}") if stumble else error)
 
 
-async def _is_of_the_order(temporal: Temporal, error: TemporalRefused) -> bool:
+async def _is_of_the_order(temporal: Temporal, record: MigrationRecord, error: TemporalRefused) -> bool:
     """Refused for good is only what Temporal does not take while it answers us otherwise: a login that has run out, a namespace
-    that is not there, a proxy that knows no way to it, or a worker that stands, are mended, and the order is delivered then.
+    that is not there, or is another one than the run's, a proxy that knows no way to it, or a worker that stands, are mended,
+    and the order is delivered then.
     """
     try:
         await temporal.ping()
+        if error.status is RPCStatusCode.NOT_FOUND and await _may_be_elsewhere(temporal, record):
+            return False
     except (TemporalRefused, TemporalUnavailable):
         return False
     return error.status not in OF_THE_WAY and NOT_NOW not in error.said
+
+
+async def _may_be_elsewhere(temporal: Temporal, record: MigrationRecord) -> bool:
+    """Of a run that Temporal does not know, nor how it has ended, while nobody works there for any."""
+    return await newest_run(temporal, record.workflow_id) is None and bool(await unserved(temporal))
 
 
 def message_of(command: Command) -> ApprovalMessage | HoldMessage | RollbackMessage:

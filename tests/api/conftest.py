@@ -1,8 +1,9 @@
 """The API on a ledger of its own and a real Temporal, with a stand-in for the migration's workflow."""
 
+import asyncio
 import sysconfig
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 import structlog
 import uuid_utils
 from fastapi import FastAPI
+from google.protobuf.duration_pb2 import Duration
 from temporalio import workflow
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
@@ -23,7 +26,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from api.app import create_app
 from api.settings import ApiSettings
-from api.temporal import Temporal
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
 from domain.contracts import (
@@ -85,6 +88,21 @@ def temporal_client(temporal_server: WorkflowEnvironment) -> Client:
 @pytest.fixture
 def temporal_address(temporal_client: Client) -> str:
     return str(temporal_client.service_client.config.target_host)
+
+
+@pytest.fixture
+async def elsewhere(temporal_client: Client, temporal_address: str) -> Temporal:
+    """Another namespace that is there, and in which nobody works."""
+    name = f"elsewhere-{uuid4()}"
+    asked = RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=Duration(seconds=86400))
+    await temporal_client.workflow_service.register_namespace(asked)
+    found = Temporal({"target_host": temporal_address, "namespace": name})
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(TemporalRefused, TemporalUnavailable):
+                await found.ping()
+                return found
+            await asyncio.sleep(0.1)
 
 
 @workflow.defn(name=WORKFLOW_TYPE)

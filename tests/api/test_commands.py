@@ -113,6 +113,16 @@ async def test_an_order_is_refused_for_good_only_by_who_answers_otherwise(
     assert answer.because.startswith(f"Temporal answered {status.name}: Request unauthorized")
 
 
+async def test_an_order_waits_where_the_api_may_ask_another_temporal_than_the_runs(
+    make_migration: Callable[..., MigrationRecord], api: Any, elsewhere: Temporal
+) -> None:
+    """Nobody works in that namespace, and it does not know the run: once the API has the right one, the order is delivered."""
+    record = make_migration(await api.registered()).model_copy(update={"run_id": str(uuid4())})
+    hold = Command(id="c1", migration_id=record.id, kind=CommandKind.HOLD, by="a", via="api", at=datetime.now(UTC))
+    answer = await commands.send(elsewhere, record, hold, timedelta(seconds=1))
+    assert (answer.status, "NOT_FOUND" in answer.because) == (CommandStatus.PENDING, True)
+
+
 @workflow.defn(name=WORKFLOW_TYPE)
 class Failing:
     """Its every task fails."""

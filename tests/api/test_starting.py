@@ -3,16 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
-from google.protobuf.duration_pb2 import Duration
 from temporalio import activity
-from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -20,7 +17,7 @@ from api.app import create_app
 from api.pollers import unserved
 from api.runs import start_run
 from api.settings import ApiSettings
-from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.temporal import Temporal
 from domain.contracts import TaskQueue
 from domain.records import MigrationRecord, MigrationState
 
@@ -179,21 +176,6 @@ async def served(worker: None, temporal_client: Client, temporal_address: str) -
                 break
             await asyncio.sleep(0.1)
         yield
-
-
-@pytest.fixture
-async def elsewhere(temporal_client: Client, temporal_address: str) -> Temporal:
-    """Another namespace that is there, and in which nobody works."""
-    name = f"elsewhere-{uuid4()}"
-    asked = RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=Duration(seconds=86400))
-    await temporal_client.workflow_service.register_namespace(asked)
-    found = Temporal({"target_host": temporal_address, "namespace": name})
-    async with asyncio.timeout(30):
-        while True:
-            with suppress(TemporalRefused, TemporalUnavailable):
-                await found.ping()
-                return found
-            await asyncio.sleep(0.1)
 
 
 async def test_a_temporal_in_which_nobody_works_ends_nothing(
