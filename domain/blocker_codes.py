@@ -14,7 +14,7 @@ CODES: dict[str, str] = {
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
     "cannot reach Temporal, is not given it, or does not come to its end.",
     PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
-    RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
+    RUN_GONE: "This Temporal has no running workflow of the migration, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
     LEDGER_UNAVAILABLE: "The ledger cannot be written, or not even read: nothing could be written down, so nothing is done.",
     OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",

@@ -571,9 +571,15 @@ async def test_an_api_without_a_processor_says_so_before_it_says_that_others_do_
     """As where a quota keeps it waiting: Temporal and the ledger may be well, and have answered in time."""
     api = api_without_temporal
     await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+
+    async def without_a_processor(*_: object) -> list[Apart]:
+        asyncio.get_running_loop().call_soon(time.sleep, 0.8)
+        await asyncio.sleep(0.2)
+        return []
+
+    monkeypatch.setattr(looked_up, "_apart", without_a_processor)
     for late, object_ in ((0.5, "keeperless-api"), (60.0, "Temporal")):
         monkeypatch.setattr(own_state, "LATE", late)
-        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.8)
         first = (await blockers(api, record.id))["items"][0]
         assert first["object"] == object_
         assert bool(re.search(r"came up to \d\.\d s late", first["observed"])) is (object_ == "keeperless-api")
