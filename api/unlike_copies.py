@@ -11,10 +11,10 @@ from api.temporal import Temporal
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED
 
-OF_EACH_START = ("INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_", "MEMORY_PRESSURE_", "PWD", "OLDPWD", "SHLVL", "_", "TERM")
-OF_EACH_LOGIN = ("SSH_", "XDG_", "DBUS_", "LS_COLORS", "HOSTNAME", "LOGNAME", "USER", "MAIL", "LISTEN_", "NOTIFY_SOCKET")
-UNTOLD = (*OF_EACH_START, *OF_EACH_LOGIN)
-"""How variables begin that differ from start to start, and of which no program of ours reads any."""
+OF_EACH_START = frozenset({"INVOCATION_ID", "JOURNAL_STREAM", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "NOTIFY_SOCKET"})
+OF_EACH_LOGIN = frozenset({"HOSTNAME", "LOGNAME", "USER", "MAIL", "LS_COLORS"})
+OF_EITHER = ("SYSTEMD_", "MEMORY_PRESSURE_", "LISTEN_", "SSH_", "XDG_", "DBUS_")
+"""Variables, and how others begin, that differ from start to start, and of which no program of ours reads any."""
 MOST_TOLD = 6
 
 
@@ -74,4 +74,5 @@ def _few(names: Sequence[str]) -> str:
 def _told(environment: Mapping[str, str] | None) -> Mapping[str, str] | None:
     if environment is None:
         return None
-    return {name: value for name, value in environment.items() if not name.startswith(UNTOLD)}
+    of_start = OF_EACH_START | OF_EACH_LOGIN
+    return {name: value for name, value in environment.items() if name not in of_start and not name.startswith(OF_EITHER)}
