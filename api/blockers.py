@@ -107,8 +107,9 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime, until: f
     known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own += [_with_another_ledger(one, wiring, now) for one in apart]
-    said = (known, own) if run.unserved else (own, known)  # nobody is missing where the API asks in the wrong place
-    found = [*(seen.blockers if seen is not None else ()), *said[0], *said[1]]
+    # Nobody is missing where the API asks in the wrong place: that it may comes first.
+    told = [*known, *own] if run.unserved else [*own, *known]
+    found = [*(seen.blockers if seen is not None else ()), *told]
     is_hanging = False
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
