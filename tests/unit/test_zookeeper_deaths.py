@@ -5,9 +5,12 @@ import pytest
 from domain.zk_to_kraft.logs.lines import Told
 from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE, other_tree_in
 from domain.zk_to_kraft.logs.zookeeper_deaths import (
+    BEHIND,
+    LARGER_THAN_TAKEN,
     LIVING_KINDS,
     SERVER_DEATHS,
     TURNS_AWAY,
+    TWICE,
     complaint_of_server,
     death_of_server,
     errors_of_server,
@@ -191,6 +194,26 @@ def test_a_member_that_its_disk_keeps_from_the_others_needs_no_longer_limits(
     found = complaint_of_server((START, slow, FOLLOWING, thrown, FRAME, LOOKING))
     assert ("iostat -x 1" in found.fix, f"took {took}ms" in found.words) == (is_slow, is_slow)
     assert ("raise initLimit" in found.fix) is not is_slow
+
+
+@pytest.mark.parametrize(
+    "later", [(FOLLOWING, "java.net.SocketTimeoutException: Read timed out"), ()], ids=["timed out", "last"]
+)
+@pytest.mark.parametrize(
+    ("thrown", "kind"),
+    [
+        (COMPLAINTS["zookeeper-epoch-behind"], BEHIND),
+        (COMPLAINTS["zookeeper-larger-than-taken"], LARGER_THAN_TAKEN),
+        (COMPLAINTS["zookeeper-id-twice"], TWICE),
+    ],
+    ids=lambda kind: getattr(kind, "name", ""),
+)
+def test_one_slow_write_hides_nothing_that_does_not_end_by_itself(
+    thrown: tuple[str, ...], kind: Told, later: tuple[str, ...]
+) -> None:
+    slow = COMPLAINTS["zookeeper-slow-disk"][0].replace("12034ms", "4123ms")
+    found = complaint_of_server((START, slow, *thrown, FRAME, LOOKING, *later))
+    assert found.fix == kind.fix
 
 
 def test_a_leader_that_gives_up_says_why_as_if_all_were_well() -> None:

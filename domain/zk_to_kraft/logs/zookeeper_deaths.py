@@ -192,6 +192,8 @@ SLOW_DISK = Told(
 """ZooKeeper warns from a second on (fsync.warningthresholdms): that alone ends nothing."""
 SLOW_WITHIN = timedelta(seconds=60)
 """Of what follows from it."""
+ENDED_WITH_A_SLOW_DISK = (SLOW_DISK, SYNC_TIMED_OUT)
+"""What comes back by itself: whatever else is known of it does not, however slow its disk was meanwhile."""
 LIVING_KINDS = (SLOW_DISK, SYNC_TIMED_OUT, LARGER_THAN_TAKEN, TWICE, BEHIND)
 """What a member that runs tells with a warning, or less, and that keeps it out of the quorum for good."""
 
@@ -264,7 +266,10 @@ def _root_of(known: Sequence[tuple[datetime | None, Found]]) -> Found | None:
     """What the last of them follows from, or is itself."""
     newest = known[-1][0] if known else None
     lately = [found for at, found in known if at is None or newest is None or newest - at <= SLOW_WITHIN]
-    return next((found for found in reversed(lately) if found.told.is_root), None)
+    root = next((found for found in reversed(lately) if found.told.is_root), None)
+    if root is None or root.told is not SLOW_DISK:
+        return root
+    return next((found for found in reversed(lately) if found.told not in ENDED_WITH_A_SLOW_DISK), root)
 
 
 def _since_served(said: Sequence[Said]) -> Sequence[Said]:
