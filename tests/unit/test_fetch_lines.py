@@ -38,6 +38,11 @@ UNAUTHORIZED = (
     "10.0.0.2:9092-10.0.0.3:41522-0, session=org.apache.kafka.network.Session@6a1f, listenerName=ListenerName(SSL), "
     "securityProtocol=SSL, buffer=null, envelope=None) is not authorized.",
 )
+DENIED = (
+    "INFO Principal = User:admin is Denied operation = CLUSTER_ACTION from host = 10.9.9.9 on resource = "
+    "Cluster:LITERAL:kafka-cluster for request = {} with resourceRefCount = 1 based on rule "
+    "DefaultDeny (kafka.authorizer.logger)"
+)
 UNBUILT = f"ERROR {FETCHER}Error building remote log auxiliary state for orders-3 {BY_FETCHER}"
 NOT_FOUND = (
     "org.apache.kafka.server.log.remote.storage.RemoteStorageException: Couldn't build the state from remote store for "
@@ -118,6 +123,9 @@ def at(*lines: str) -> list[str]:
             "/data/2b",
         ),
         ((UNAUTHORIZED[0].format("UPDATE_METADATA"), UNAUTHORIZED[1]), NODE_REFUSED, "0.3:41522-0, principal=User:CN=kafka-c1"),
+        ((DENIED.format("UpdateMetadata"), UNREACHABLE), NODE_REFUSED, "User:admin is Denied"),
+        ((DENIED.format("FETCH"), UNREACHABLE), NODE_REFUSED, "from host = 10.9.9.9"),
+        ((UNBUILT, NOT_FOUND, DENIED.format("Fetch")), REMOTE_STATE, "Couldn't build the state"),
         ((UNBUILT, NOT_FOUND), REMOTE_STATE, "Couldn't build the state from remote store for partition: orders-3"),
         ((UNBUILT, *EXPIRED), REMOTE_STATE, "S3Exception: The security token included in the request is expired"),
         ((OTHER_ID.format("orders-3"), UNREACHABLE), TOPIC_ID_DIFFERS, "received: jRlSXXUVQGmuAq3eN5FHnA"),
@@ -140,12 +148,20 @@ def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], to
         "INFO [SocketServer] Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
         "WARN [NodeToControllerChannelManager id=2 name=x] Connection to node 1 (h/1.2.3.4:9) could not be established.",
         "\n".join((UNAUTHORIZED[0].format("CREATE_TOPICS"), UNAUTHORIZED[1])),
+        DENIED.format("IncrementalAlterConfigs"),
+        DENIED.format("INCREMENTAL_ALTER_CONFIGS"),
+        DENIED.format("FetchOffsets"),
         "INFO all is well",
     ],
 )
 def test_what_is_of_others_is_no_reason(line: str) -> None:
     """A client that cannot log in, another partition, another leader."""
     assert said_by_follower(at(*line.split("\n")), ["orders-3"], [1]) is None
+
+
+def test_who_was_denied_is_let_in_only_where_it_is_a_node() -> None:
+    """Whoever has ClusterAction may fetch every partition as a follower does."""
+    assert NODE_REFUSED.fix.startswith("Only where that principal and host are one of this cluster's nodes")
 
 
 def test_a_leader_that_is_cut_off_again_and_again_is_told_so() -> None:

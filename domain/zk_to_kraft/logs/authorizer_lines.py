@@ -39,6 +39,13 @@ CLUSTER_ACTION_REFUSED = Told(
     "The controllers refuse this broker's principal ClusterAction; kafka-authorizer.log of the active one names it. "
     f"{GIVE_BACK}",
 )
+OF_NODES = (
+    "UPDATE_METADATA|LEADER_AND_ISR|STOP_REPLICA|BROKER_HEARTBEAT|BROKER_REGISTRATION|CONTROLLER_REGISTRATION|ALTER_PARTITION|"
+    "ALLOCATE_PRODUCER_IDS|ASSIGN_REPLICAS_TO_DIRS|CONTROLLED_SHUTDOWN|ENVELOPE|FETCH|FETCH_SNAPSHOT|VOTE|BEGIN_QUORUM_EPOCH|"
+    "END_QUORUM_EPOCH"
+)
+"""What only nodes ask for: a client that may not do what it asks for is its own affair."""
+OF_A_NODE = re.compile(rf" for request = (?i:{OF_NODES.replace('_', '_?')}) with |\(apiKey=(?:{OF_NODES}),")
 NODE_REFUSED = Told(
     "node-refused",
     re.compile(
@@ -46,14 +53,9 @@ NODE_REFUSED = Told(
         r"ClusterAuthorizationException: Request Request\(processor=\d+, connectionId=[^\s,]{1,120}(?=, session=)"
     ),
     "nodes that may do ClusterAction at each other",
-    f"Its authorizer refuses ClusterAction to that principal, another node's: it hears of no change from there. {GIVE_BACK}",
+    "Only where that principal and host are one of this cluster's nodes, for ClusterAction lets anybody read everything: its "
+    f"authorizer refuses that to another node, and it hears of no change from there. {GIVE_BACK}",
 )
-OF_A_NODE = re.compile(
-    r" is Denied |\(apiKey=(?:UPDATE_METADATA|LEADER_AND_ISR|STOP_REPLICA|BROKER_HEARTBEAT|BROKER_REGISTRATION|"
-    r"CONTROLLER_REGISTRATION|ALTER_PARTITION|ALLOCATE_PRODUCER_IDS|ASSIGN_REPLICAS_TO_DIRS|CONTROLLED_SHUTDOWN|ENVELOPE|FETCH|"
-    r"FETCH_SNAPSHOT|VOTE|BEGIN_QUORUM_EPOCH|END_QUORUM_EPOCH),"
-)
-"""What only nodes ask for: a client that may not do what it asks for is its own affair."""
 AS_WHOM = re.compile(r", (principal=.{1,200}?), listenerName=")
 
 

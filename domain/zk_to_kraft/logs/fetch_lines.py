@@ -73,10 +73,11 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     lasting_stops = [found for found in stopped if FOR_A_MOMENT not in found.quote]
     if lasting_stops:
         return lasting_stops[-1]
+    if answers := _last_of(current(lines), ANSWERS, partitions):
+        return _with_reason(answers)
     if refused_node := refused_node_in(lines):
         return refused_node
-    answers = _last_of(current(lines), ANSWERS, partitions)
-    found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
+    found = _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     if found is not None:
         return _with_reason(found)
     return stopped[-1] if stopped else None
