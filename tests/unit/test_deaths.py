@@ -434,6 +434,27 @@ def test_a_log_that_cannot_be_written_is_no_death(of_its_log: tuple[str, ...]) -
     assert told(BEGUN, SIGTERM, ENDED, *of_its_log).startswith("It was stopped in order")
 
 
+@pytest.mark.parametrize(
+    "of_its_log",
+    [("log4j:WARN No such property [maxBackups] in org.apache.log4j.DailyRollingFileAppender.",), UNWRITTEN, UNFLUSHED],
+)
+def test_what_a_logger_prints_is_no_word_of_kafka_s(of_its_log: tuple[str, ...]) -> None:
+    """A start command's tool may have one as well."""
+    lines = (*of_its_log, "waiting for the lock /var/lock/x: gave up")
+    assert ending_of_started(lines).kind == "not-begun"
+    assert "waiting for the lock /var/lock/x: gave up" in ending_of_started(lines).observed
+    assert ending_of(lines).kind == ""
+
+
+def test_a_plug_in_of_the_logger_s_has_not_thrown_what_was_thrown_elsewhere() -> None:
+    appender = (*UNWRITTEN[:3], "\tat com.acme.Appender.open(Appender.java:1)", "\t... 14 more", UNWRITTEN[3])
+    ending = ending_of((BEGUN, *appender, "Error: could not load x", ORDINARY))
+    assert ending.observed.endswith("Error: could not load x")
+    assert "plug-in" not in ending.fix
+    thrown = (FATAL, STRANGE, "\tat com.acme.Policy.configure(Policy.java:1)")
+    assert ending_of((BEGUN, *appender, *thrown)).observed.endswith("That came from com.acme.Policy.configure")
+
+
 def test_a_log_of_any_layout_is_judged_in_no_time() -> None:
     begun = time.process_time()
     ending_of(("some layout " + "a/b:c[d]=e," * 2000,) * 2000)

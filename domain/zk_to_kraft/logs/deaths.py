@@ -169,7 +169,7 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
         return Ending(f"{UNKNOWN}: {shown(errors)}. That came from {place}", "plug-ins that start with this file", PLUGIN_FIX)
     if errors:
         return Ending(f"{UNKNOWN}: {shown(errors)}", "", UNKNOWN_FIX)
-    if any(one.level for one in said):
+    if any(one.has_level for one in said):
         ending = KILLED if any(one.level in ORDINARY for one in said) else CURT
         return replace(ending, observed=f"{ending.observed}. The last: {shown(said[-1:])}")
     return Ending(f"Its last lines name no known cause: {shown(said)}", "", UNKNOWN_FIX)
@@ -178,7 +178,7 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
 def ending_of_started(new: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
     """How a process ended that was started on purpose, by all that was printed since: Kafka may not have begun in it."""
     said = list(said_in(new))
-    if any(one.level for one in said) or any(START_OF_PROCESS.search(line) for line in new):
+    if any(one.has_level for one in said) or any(START_OF_PROCESS.search(line) for line in new):
         return ending_of(new, log_dirs)
     found = death_in(new)
     whole = [one for one in said if found is not None and found.quote in one.text]

@@ -42,7 +42,9 @@ RETRIED = re.compile(r"\b[Ww]ill retry\b")
 OF_ITS_LOG = re.compile(r"log4j:(?:WARN|ERROR) ")
 """What a logger prints itself that cannot write, or read its settings: nobody dies of that, whatever is thrown below it."""
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
-LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
+OF_A_LOGGER = "log4j"
+"""In place of a level."""
+LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN", OF_A_LOGGER})
 ERROR = re.compile(
     r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
     r"Fault)\b|"
@@ -98,6 +100,11 @@ class Said:
         return self.level in LIVING
 
     @property
+    def has_level(self) -> bool:
+        """Of a log of Kafka's, as no start command has."""
+        return self.level not in {"", OF_A_LOGGER}
+
+    @property
     def is_error(self) -> bool:
         return not self.is_of_the_living and ERROR.search(self.text) is not None
 
@@ -108,7 +115,7 @@ def said_in(lines: Sequence[str]) -> Iterator[Said]:
         if found := LEVEL.match(line):
             level = found[1]
         elif OF_ITS_LOG.match(line):
-            level = "WARN"
+            level = OF_A_LOGGER
         elif not OF_A_TRACE.match(line):
             level = ""
         if line.strip():
@@ -184,12 +191,14 @@ def trouble_with(lines: Sequence[str], *names: str) -> str:
 
 
 def foreign_place(lines: Sequence[str]) -> str:
-    """Of the last stack trace that has one the first place that is neither Kafka's nor Java's, but a plug-in's; else empty."""
-    found, is_new = "", True
+    """Of the last stack trace that has one the first place that is neither Kafka's nor Java's, but a plug-in's; else empty. Of
+    those of a logger nobody dies."""
+    found, is_new, is_of_its_log = "", True, False
     for line in lines:
         place = PLACE.match(line)
         if place is None:
-            is_new = True
+            is_of_its_log = OF_ITS_LOG.match(line) is not None or (is_of_its_log and OF_A_TRACE.match(line) is not None)
+            is_new = not is_of_its_log
         elif is_new and not OF_KAFKA_AND_JAVA.match(place[1]):
             found, is_new = place[1], False
     return found[:CHARACTERS_JUDGED]
