@@ -1,5 +1,6 @@
 """What a running process complains of: the last error, else the last warning, for people's eyes, and nothing that is over."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,9 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.hints import Hints
-from domain.zk_to_kraft.logs.said import complaint_in, trouble_with, without_secrets
+from domain.zk_to_kraft.logs.lines import all_found
+from domain.zk_to_kraft.logs.replication_lines import REMOTE_STATE
+from domain.zk_to_kraft.logs.said import complaint_in, trouble_with, with_thrown, without_secrets
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
@@ -288,3 +291,14 @@ def test_who_is_named_below_a_line_is_named_with_it() -> None:
     assert "was unsuccessful" in told
     assert "Invalid username or password" in told
     assert trouble_with([warned, thrown], "broker 22", "id: 22 rack") == ""
+
+
+@pytest.mark.parametrize("words", ["a" * 16_384, "1." * 8_192, "a-" * 8_192], ids=["letters", "numbers", "dashes"])
+def test_what_was_thrown_is_told_in_no_time_however_long_it_is(words: str) -> None:
+    """An event loop waits for it."""
+    head = "[2026-11-20 03:00:20,000] ERROR Error building remote log auxiliary state for orders-3 (x)"
+    (found,) = all_found([head, f"java.io.IOException: the moon is full {words}"], (REMOTE_STATE,))
+    begun = time.process_time()
+    told = with_thrown(found)
+    assert time.process_time() - begun < 0.5
+    assert "the moon is full" in told

@@ -175,8 +175,8 @@ def in_short(block: Sequence[Said]) -> str:
 def with_thrown(found: Found) -> str:
     """Its words, with the last that was thrown there."""
     thrown = [line for line in found.thrown if THROWN.match(line) and found.quote not in line]
-    told = f": {without_secrets(thrown[-1].removeprefix('Caused by: '))[:MAX_QUOTE]}" if thrown else ""
-    return f"{found.quote}{told}"
+    words = without_secrets(thrown[-1][:CHARACTERS_JUDGED].removeprefix("Caused by: "))[:MAX_QUOTE] if thrown else ""
+    return f"{found.quote}: {words}" if thrown else found.quote
 
 
 def trouble_with(lines: Sequence[str], *names: str) -> str:
