@@ -229,6 +229,8 @@ def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
         ),
         ("hvs.hunter2=x", "VaultException"),
         ("token hunter2", "VaultException"),
+        ("cannot log in with password hunterTwo for user kafka", "VaultException"),
+        ("no answer for hunterTwo from here: 403", "VaultException"),
     ],
 )
 def test_of_what_a_store_of_secrets_says_no_value_is_told(words: str, quoted: str) -> None:
@@ -236,6 +238,17 @@ def test_of_what_a_store_of_secrets_says_no_value_is_told(words: str, quoted: st
     assert found is not None
     assert found.told.name == "provider-refused"
     assert found.quote.endswith(quoted)
+
+
+@pytest.mark.parametrize("spoken_of", ["password", "passphrase", "Secret", "token", "key", "credential"])
+@pytest.mark.parametrize(
+    "end", ["", ": com.acme.VaultException", " for configuration com.acme.x", ": x for configuration com.acme.x"]
+)
+def test_of_what_a_plug_in_says_of_a_secret_no_letter_is_told(spoken_of: str, end: str) -> None:
+    found = death_in((f"ConfigException: Cannot log in with {spoken_of} hunterTwo for user kafka{end}",))
+    assert found is not None
+    assert found.told.name == "bad-configuration"
+    assert found.quote == "ConfigException: Cannot log in with"
 
 
 def test_of_a_property_that_is_refused_all_is_told_up_to_its_value() -> None:

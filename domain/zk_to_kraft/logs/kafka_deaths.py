@@ -239,6 +239,9 @@ KEYS = (
     *LOGINS,
 )
 
+SPOKEN_OF = r"(?i:pass(?:word|phrase|wd)?|pwd|pw|pin|secret|token|key|credentials?)"
+NO_SECRET = rf"(?![^:]{{0,80}} {SPOKEN_OF} )"
+"""What a plug-in says may go on with the secret itself, in plain letters."""
 PROPERTIES = (
     Told(
         "another-version",
@@ -274,8 +277,8 @@ PROPERTIES = (
     Told(
         "provider-refused",
         re.compile(
-            r"ConfigException: (?:[\w ]{1,80}: )?(?!org\.apache\.kafka\.)(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error)"
-            r"(?:: [A-Za-z]{1,20}(?: [A-Za-z]{1,20}\b){1,20}(?:: \d{3}\b)?)?"
+            rf"ConfigException: (?:{NO_SECRET}[\w ]{{1,80}}: )?(?!org\.apache\.kafka\.)(?:[a-z]\w*\.)+[A-Z][\w$]*"
+            r"(?:Exception|Error)(?:: (?:Vault responded with )?(?:HTTP )?[Ss]tatus(?: [Cc]ode)?: \d{3}\b)?"
         ),
         "an answer of whom it asks as it starts for values of its properties (config.providers), or for keys (OAuth)",
         "A store of secrets, or an authorization server, refuses it or is not reached: look at its address, and at the token "
@@ -292,8 +295,8 @@ PROPERTIES = (
     Told(
         "bad-configuration",
         re.compile(
-            r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|"
-            r"[^:={\[\"']{0,200})"
+            r"ConfigException: (?:Missing required configuration \"[\w.]+\"|Invalid value .{0,200}?for configuration [\w.]+|"
+            rf"(?:(?! {SPOKEN_OF} )[^:={{\[\"']){{0,200}})"
         ),
         "properties that Kafka accepts",
         CORRECT,
