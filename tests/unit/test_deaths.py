@@ -659,6 +659,7 @@ def test_what_a_disk_answers_is_told_by_its_words(thrown: str, kind: str) -> Non
     [
         ("fork: retry: Resource temporarily unavailable", "out-of-threads"),
         ("fork: Cannot allocate memory", "host-out-of-memory"),
+        ("fork: retry: Cannot allocate memory", "host-out-of-memory"),
     ],
 )
 def test_a_start_command_that_can_start_no_program_says_of_what_there_is_no_more(said: str, kind: str) -> None:
@@ -775,6 +776,25 @@ def test_a_crash_that_only_the_shell_tells_of_is_no_kill(said: str, kind: str) -
     """As where the JVM had no room for its report, or died before it could."""
     assert named(BEGUN, ORDINARY, said).startswith(kind)
     assert ("it was killed" in told(BEGUN, ORDINARY, said)) is (kind == "-")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[2026-11-20 03:00:13,905] ERROR Shutdown: 3 Aborted transactions (x)",
+        "[2026-11-20 03:00:13,905] ERROR Read 7 Bus error counters (x)",
+    ],
+)
+def test_a_crash_is_told_by_a_shell_alone(said: str) -> None:
+    assert named(BEGUN, said, ORDINARY) == "-"
+
+
+def test_a_program_for_which_there_was_no_memory_is_no_death_of_who_called_it() -> None:
+    probed = (
+        "[2026-11-20 03:00:13,100] ERROR Probe failed (com.acme.Probe)",
+        'java.io.IOException: Cannot run program "du": error=12, Cannot allocate memory',
+    )
+    assert named(BEGUN, *probed, *FRAMES, FATAL, STRANGE) == "-"
 
 
 def test_a_host_that_is_not_known_counts_although_what_follows_is_told_after_it() -> None:

@@ -18,6 +18,9 @@ EXPORTER_FIX = (
     "back. Then start it."
 )
 
+BY_A_SHELL = r"^(?:\S+: (?:line )?\d+: +)?(?:\d{1,10} +)?"
+"""With the line of its script, and the process."""
+
 JAVA = (
     Told(
         "out-of-maps",
@@ -47,7 +50,7 @@ JAVA = (
         "host-out-of-memory",
         re.compile(
             r"There is insufficient memory for the Java Runtime Environment to continue|os::commit_memory\([^)]{1,60}\) failed|"
-            r"Cannot allocate memory"
+            r"(?:fork|mmap|malloc)(?:: retry)?: Cannot allocate memory|\(Cannot allocate memory\)"
         ),
         "a host with the memory that the node's heap asks for",
         "Free memory on its host, give it more (the container's limit, too), or lower -Xmx. Then start it.",
@@ -56,7 +59,7 @@ JAVA = (
         "java-crashed-on-a-mapped-file",
         re.compile(
             r"SIGBUS \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16})?|"
-            r"InternalError: a fault occurred in an? (?:recent )?unsafe memory access|(?:^|\b\d{1,10} )Bus error\b"
+            rf"InternalError: a fault occurred in an? (?:recent )?unsafe memory access|{BY_A_SHELL}Bus error\b"
         ),
         "a disk that can be written and read under every file that is mapped",
         "Most often the volume under a log directory is full or fails, or somebody has cut a file off: look at `df`, `dmesg` "
@@ -66,7 +69,7 @@ JAVA = (
         "java-crashed",
         re.compile(
             r"SIG(?:SEGV|ILL|FPE|ABRT) \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16}(?: \(sent by kill\))?)?|"
-            r"#  Internal Error \([\w.:/ -]{1,120}\)|(?:^|\b\d{1,10} )(?:Segmentation fault|Illegal instruction|Aborted)\b"
+            rf"#  Internal Error \([\w.:/ -]{{1,120}}\)|{BY_A_SHELL}(?:Segmentation fault|Illegal instruction|Aborted)\b"
         ),
         "a Java that does not crash",
         "Where it says `sent by kill`, somebody has sent that signal. Else read `Problematic frame` in the hs_err file: a "
