@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.zk_to_kraft.causes.failed_writes import refused_in
+from domain.zk_to_kraft.causes.failed_writes import GIVEN_UP, failed_in, refused_in
+from domain.zk_to_kraft.logs.migration_lines import CHECK_OP_FAILED
 
 STARTED = "[2026-11-26 05:00:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jController$)"
 EVENT = "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=%s, lastContainedEpoch=1), isSnapshot=false}"
@@ -38,3 +39,11 @@ def test_each_change_that_was_not_written_counts_but_for_what_zookeeper_cannot_h
     """One of those, which somebody has been asked about, hides no other."""
     found = refused_in((STARTED, *lines), strays)
     assert (found and f"lastContainedOffset={at}," in found.block[0]) == (None if at is None else True)
+
+
+def test_a_change_that_was_not_written_is_told_although_one_came_after_it_that_is_told_otherwise() -> None:
+    lines = (STARTED, UNHANDLED % (1, 10), THROWN, UNHANDLED % (2, 11), CHECKED)
+    found = {one.told: one for one in failed_in(lines, (CHECK_OP_FAILED, *GIVEN_UP))}
+    assert [*found] == [CHECK_OP_FAILED, GIVEN_UP[-1]]
+    assert found[GIVEN_UP[-1]] == refused_in(lines, ())
+    assert failed_in((STARTED, UNHANDLED % (2, 11), CHECKED), GIVEN_UP) == ()

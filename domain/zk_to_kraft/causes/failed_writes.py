@@ -49,7 +49,10 @@ def is_of_a_change(found: Found) -> bool:
 
 def failed_in(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:
     """Of each kind what counts last, but for errors that are told by what was thrown."""
-    return tuple(found for found in found_in(lines, kinds) if not _is_told_by_what_was_thrown(found))
+    lasting = all_lasting(lines, [kind for kind in kinds if kind.is_lasting])
+    last = {found.told.name: found for found in lasting if not _is_told_by_what_was_thrown(found)}
+    last |= {found.told.name: found for found in found_in(lines, [kind for kind in kinds if not kind.is_lasting])}
+    return tuple(last[kind.name] for kind in kinds if kind.name in last)
 
 
 def _is_told_by_what_was_thrown(found: Found) -> bool:
