@@ -296,7 +296,11 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
         is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
         if found.told is not WRITE_REFUSED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
             continue
-        lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is not WRITE_REFUSED else ""
+        lost = (
+            ""
+            if found.told is WRITE_REFUSED
+            else f". ZooKeeper {_lacks(found)} that change, though it is current by its offset"
+        )
         if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):
             lost += ", and brokers in migration mode were not told of it"
         yield cause(
@@ -307,6 +311,12 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
             expected=found.told.expected,
             fix=mended(looked, found),
         )
+
+
+def _lacks(found: Found) -> str:
+    """Brokers in migration mode are told after ZooKeeper has the change, and what is thrown there is logged in the same words
+    (KRaftMigrationDriver.MetadataChangeEvent)."""
+    return "may lack" if found.told is UNHANDLED else "lacks"
 
 
 def _distance(znode: MigrationZnode | None, behind: int | None) -> str:

@@ -65,7 +65,7 @@ UNHANDLED = Told(
     ),
     "a migration driver that gets over every change",
     "The active controller's driver of the migration has given that up with an error of its own, and does not try it again: a "
-    "way back would lose that change. What was thrown says of what it is: mend or delete that, through Kafka. Then restart the "
+    "way back may lose that change. What was thrown says of what it is: mend or delete that, through Kafka. Then restart the "
     "active controller: the next one writes what differs.",
     is_lasting=True,
     over_with=STEP_OF_MIGRATION,
