@@ -427,6 +427,7 @@ def test_a_leader_whose_thread_has_died_is_to_be_restarted_though_its_partitions
     assert entry.object == "broker-1"
     assert "channel-manager]: Error due to" in entry.observed
     assert "Restart broker-1: orders-3 cannot be written meanwhile, and nothing that was acknowledged is lost" in entry.fix
+    assert "acknowledged is lost, unless unclean.leader.election.enable is true there" in entry.fix
 
 
 def test_an_order_in_zookeeper_is_nobodys_once_kraft_has_the_metadata() -> None:

@@ -69,6 +69,10 @@ UNTOLD = (
     "certificate or a login that {name} is not let in with. Mended, it goes on by itself. A restart of the follower mends "
     "nothing; one of {name}, once all partitions can spare it, gives /controller to another broker, and may."
 )
+UNLESS_UNCLEAN = (
+    "nothing that was acknowledged is lost, unless unclean.leader.election.enable is true there (kafka-configs.sh --describe, "
+    "the brokers' files): then a follower that lags may lead, so set it to false before"
+)
 VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})
 """What follows from a link, or from a limit, where one is seen."""
 OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID, UNKNOWN_TO_LEADER})
@@ -188,7 +192,9 @@ def _said_by_them(
             whose = _of_whom(said, broker_id, leaders)
             about = looked.broker_name(whose) if whose != broker_id else ""
             asks = f". It asks at their listener {_asked_at(looked, broker_id)}" if said.told is NO_LISTENER else ""
-            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, whose, said)
+            is_unknown = said.told is UNKNOWN_TO_LEADER and whose == broker_id
+            fix = said.told.fix if is_unknown else _fix(looked, whose, said)
+            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", fix
     for broker_id in leaders:
         if (told := _said_by_leader(looked, broker_id, partitions, but)) is not None:
             return looked.broker_name(broker_id), *told
@@ -270,7 +276,7 @@ def _restart_all_the_same(looked: Looked, broker_id: int) -> str:
     """That its partitions can spare it is what does not come by waiting."""
     name, kafka = looked.broker_name(broker_id), looked.observation.kafka
     needing = partitions_needing(kafka, broker_id, looked.policy) if kafka is not None else ()
-    without = f": {some(needing)} cannot be written meanwhile, and nothing that was acknowledged is lost" if needing else ""
+    without = f": {some(needing)} cannot be written meanwhile, and {UNLESS_UNCLEAN}" if needing else ""
     return f"Restart {name}{without}."
 
 
