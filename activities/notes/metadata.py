@@ -50,7 +50,7 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
         "config": await _configs(tree, entities),
         "topic": await _topic_configs(tree, await _children(tree, [TOPIC_CONFIGS])),
         "cluster acl": await _rules(tree, await _children(tree, [kind for kind in kinds if kind.endswith(OF_THE_CLUSTER)])),
-        "acl": await _rules(tree, await _children(tree, [kind for kind in kinds if not kind.endswith(OF_THE_CLUSTER)])),
+        "acl rule": await _rules(tree, await _children(tree, [kind for kind in kinds if not kind.endswith(OF_THE_CLUSTER)])),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await _names(tree, f"{ORDERS}/{DELETIONS}"), "there"),
         **await _topics_in_time(tree),

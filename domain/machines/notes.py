@@ -164,7 +164,7 @@ KINDS = {
     "large topic": "topic {}",
     "cluster acl": "ACL {}",
     "config": "{}",
-    "acl": "ACL {}",
+    "acl rule": "ACL {}",
     "order": "order {}",
     "deletion": "deletion of topic {}",
     "topic": "{}",

@@ -402,7 +402,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
     assert facts["topic"]["/config/topics/orders"] == "retention.ms=1,ssl.keystore.password=***"
-    assert facts["acl"] == {"of /kafka-acl/Topic/orders: Allow Read to User:a from *": "there"}
+    assert facts["acl rule"] == {"of /kafka-acl/Topic/orders: Allow Read to User:a from *": "there"}
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
     znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2","compression.type":"gzip"')
@@ -425,6 +425,18 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
         "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w; "
         "partitions of /brokers/topics/orders: 1 → 2"
     )
+
+
+async def test_rules_that_were_noted_otherwise_are_not_new() -> None:
+    """By an earlier version: all of a resource in one."""
+    kept = Kept(FakeCluster())
+    kept.cluster.znodes["/kafka-acl/Topic/orders"] = ALLOWED
+    await kept.keep()
+    noted = kept.ledger.notes[ZOOKEEPER]
+    earlier = {kind: found for kind, found in noted.facts.items() if kind not in {"acl rule", "cluster acl"}}
+    earlier["acl"] = {"/kafka-acl/Topic/orders": "Allow Read to User:a from *"}
+    kept.ledger.notes[ZOOKEEPER] = noted.model_copy(update={"facts": earlier})
+    assert not await kept.notes.of_metadata("m1", kept.cluster.record())
 
 
 async def test_of_many_rules_the_one_that_is_gone_is_told_and_a_secret_that_was_set_anew_without_it() -> None:
@@ -469,7 +481,7 @@ async def test_more_topics_than_anybody_waits_for_are_left_out_whole(monkeypatch
     kept.cluster.znodes["/config/topics/payments"] = CONFIGURED
     monkeypatch.setattr(metadata_notes, "MOST_ZNODES", 1)
     await kept.keep()
-    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"list", "config", "cluster acl", "acl", "order", "deletion"}
+    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"list", "config", "cluster acl", "acl rule", "order", "deletion"}
 
 
 @pytest.mark.parametrize(
