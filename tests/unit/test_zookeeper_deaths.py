@@ -120,6 +120,31 @@ def test_a_server_that_gives_up_is_told_with_what_was_thrown_there(lines: tuple[
     assert words in found.quote
 
 
+@pytest.mark.parametrize(
+    ("thrown", "kind", "where"),
+    [
+        (
+            "java.io.IOException: No JAAS configuration section named 'Server' was found in '/etc/zookeeper/jaas.conf'.",
+            "jaas-entry-missing",
+            "SERVER_JVMFLAGS",
+        ),
+        ("java.lang.SecurityException: Configuration Error:", "jaas-malformed", "semicolon"),
+        (OF_SASL, "kerberos-keytab", "JAAS file"),
+        ("Caused by: KrbException: Cannot locate default realm", "kerberos-realm", "SERVER_JVMFLAGS"),
+    ],
+)
+@pytest.mark.parametrize(
+    "head", [GAVE_UP, "[2026-11-23 08:26:36,822] WARN Cannot open channel to 2 at zk2:3888 (…QuorumCnxManager)"]
+)
+def test_a_server_has_its_login_elsewhere_than_a_node(thrown: str, kind: str, where: str, head: str) -> None:
+    found = death_of_server((START, head, thrown, END[-1]))
+    assert found is None or found.told.name == kind
+    fix = found.told.fix if found is not None else complaint_of_server((START, head, thrown)).fix
+    assert where in fix
+    assert "sasl.jaas.config" not in fix
+    assert "KAFKA_OPTS" not in fix
+
+
 def test_what_a_client_could_not_do_is_no_death_of_the_server() -> None:
     refused = ERROR.replace("Unable to load database on disk", "Unsuccessful handshake with session 0x0")
     assert death_of_server((START, refused, "javax.net.ssl.SSLHandshakeException: PKIX path building failed")) is None

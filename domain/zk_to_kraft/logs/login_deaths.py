@@ -5,8 +5,9 @@ first kind counts.
 """
 
 import re
+from dataclasses import replace
 
-from domain.zk_to_kraft.logs.lines import Told
+from domain.zk_to_kraft.logs.lines import Found, Told
 
 LOGINS = (
     Told(
@@ -110,3 +111,22 @@ LOGINS = (
         "(there a second one after the section's brace). Then start it.",
     ),
 )
+
+FIXES_OF_SERVERS = {
+    "kerberos-keytab": "It has no keytab, its user may not read it, or that has not that principal (`klist -kt KEYTAB`, as "
+    "ZooKeeper's user; keyTab and principal in its JAAS file; with -Dsun.security.krb5.debug=true Java says which). Then start "
+    "it.",
+    "kerberos-realm": "Its krb5.conf is gone, cannot be read, or has no default_realm: put it back (/etc/krb5.conf, or where "
+    "-Djava.security.krb5.conf in its SERVER_JVMFLAGS leads). Then start it.",
+    "jaas-entry-missing": "Give -Djava.security.auth.login.config in its SERVER_JVMFLAGS a file with that section (Server; "
+    "QuorumServer and QuorumLearner where quorum.auth.enableSasl is true): compare with a member that runs. Then "
+    "start it.",
+    "jaas-malformed": 'One module, `required`, name="value" pairs and a semicolon, a second one after the section\'s brace, '
+    "in its JAAS file (-Djava.security.auth.login.config in its SERVER_JVMFLAGS). Then start it.",
+}
+"""Of servers of ZooKeeper, by the name of the kind: they have a login in their JAAS file alone."""
+
+
+def of_a_server(found: Found) -> Found:
+    fix = FIXES_OF_SERVERS.get(found.told.name)
+    return found if fix is None else replace(found, told=replace(found.told, fix=fix))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from domain.zk_to_kraft.logs.kafka_deaths import KEYS
 from domain.zk_to_kraft.logs.lines import Found, Told, current, first_of
+from domain.zk_to_kraft.logs.login_deaths import of_a_server
 from domain.zk_to_kraft.logs.machine_deaths import FILES, MACHINE_DEATHS
 from domain.zk_to_kraft.logs.said import LIVING, Said, blocks, in_short, said_in, shown
 from domain.zk_to_kraft.logs.unconnected import fix_of_the_living, unconnected
@@ -289,9 +290,11 @@ def _says_something(block: Sequence[Said]) -> bool:
 
 def _kept_by(block: Sequence[Said]) -> Found | None:
     words = " | ".join(one.text for one in block)
+    cut_off = unconnected(block)
+    cut_off = of_a_server(cut_off) if cut_off is not None else None
     if block[0].level in LIVING:
-        return first_of(words, LIVING_KINDS) or unconnected(block)
-    return first_of(words, (*LIVING_KINDS, *SERVER_DEATHS)) or unconnected(block) or first_of(words, MACHINE_DEATHS)
+        return first_of(words, LIVING_KINDS) or cut_off
+    return first_of(words, (*LIVING_KINDS, *SERVER_DEATHS)) or cut_off or first_of(words, MACHINE_DEATHS)
 
 
 def death_of_server(lines: Sequence[str]) -> Found | None:
@@ -309,7 +312,7 @@ def _given_up_for(said: Sequence[Said]) -> Iterator[Found]:
             continue
         exact = [found for one in block[1:] if (found := first_of(one.text, (*KEYS, *FILES))) is not None]
         if exact:
-            yield exact[-1]
+            yield of_a_server(exact[-1])
         elif (found := first_of(block[0].text, (CONFIGURATION,))) is not None:
             yield replace(found, quote=shown(block[1:]) or found.quote)
 
