@@ -125,14 +125,12 @@ def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
 
 
 KEEP_THE_COPY = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED, UNHANDLED)
+"""Once all brokers are in migration mode: before that it waits for them."""
 
 
 def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
     are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
-    kinds = (
-        (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED, UNHANDLED) if are_all_hybrid else (SUPERSET,)
-    )
-    for found in failed_in(lines, kinds):
+    for found in failed_in(lines, KEEP_THE_COPY if are_all_hybrid else (SUPERSET,)):
         yield cause(
             looked,
             WaitReason.COPY_NOT_COMPLETE,

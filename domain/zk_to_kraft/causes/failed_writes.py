@@ -81,8 +81,7 @@ def lost_by(looked: Looked) -> tuple[str, Found] | None:
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None or looked.situation.quorum is not QuorumState.MIGRATION:
         return None
-    kinds = (WRITE_FAILED, WRITE_REFUSED, UNHANDLED)
-    failed = [one for one in failed_in(looked.hints.logs.get(leader.id, ()), kinds) if is_of_a_change(one)]
+    failed = [one for one in failed_in(looked.hints.logs.get(leader.id, ()), GIVEN_UP) if is_of_a_change(one)]
     return (looked.name(leader.id), failed[0]) if failed else None
 
 
