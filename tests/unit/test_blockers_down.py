@@ -492,6 +492,11 @@ def test_nodes_that_have_ended_with_their_machine_are_one_entry_that_says_so() -
     assert "Before that all of them were told to end" in entry.observed
     (entry,) = found(dead(DUAL, 1, *cut), hints=Hints(changes=changes))
     assert (entry.object, "the machine was booted at" in entry.observed) == ("broker-1", True)
+    place = StartPlace(unit=None, unopened=(("/logs/b1.out", "Permission denied"),))
+    (entry,) = found(dead(DUAL, 1, *cut), hints=Hints(changes=changes, places={"broker-1": place}))
+    assert "It could not be started from here" in entry.observed
+    assert entry.observed.count("kernel: 5.14.0-362 → 5.14.0-427") == 1
+    assert "See first that all its volumes are mounted" in entry.fix
 
 
 def test_a_node_that_has_ended_otherwise_than_with_its_machine_says_how() -> None:

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from domain.decisions import WaitReason
+from domain.machines.bad_signs import signed
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, some
+from domain.zk_to_kraft.causes.death_signs import signs_at_death
 from domain.zk_to_kraft.causes.file import without_data
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY
 from domain.zk_to_kraft.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
@@ -100,7 +102,7 @@ def _told_of_boot(looked: Looked, ids: Sequence[int], at: datetime, endings: Map
     how = f"{some(cut)} had no time to end in order: {WAS_LOST}" if cut else ENDED_IN_ORDER
     observed = f"{whose} not run: the machine was booted at {at:%d %b %H:%M:%S} UTC. {how}"
     changes = looked.hints.changes[looked.name(ids[0])].in_words if len(ids) > 1 else ""
-    return cause(
+    found = cause(
         looked,
         WaitReason.NODE_DOWN,
         name,
@@ -109,3 +111,6 @@ def _told_of_boot(looked: Looked, ids: Sequence[int], at: datetime, endings: Map
         expected="they run, also after their machine was booted",
         fix=f"{LOOK_AT_VOLUMES}{FIND_THE_BOOT}",
     )
+    # Of how it has ended the boot says all; whether it can be started again is another matter.
+    place = looked.hints.places.get(name) if len(ids) == 1 else None
+    return Cause(signed(found.blocker, list(signs_at_death(STOPPED.kind, place, None, is_ours=False))), found.explains)
