@@ -20,14 +20,22 @@ HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 
 async def full_volumes(at: str) -> list[str]:
     """One file or directory on each, with its process. Nothing where that is another machine's, or may not be looked at."""
-    host, port = host_and_port(at.rpartition("//")[2])
-    if host not in HERE:
+    if (port := port_here(at)) is None:
         return []
     try:
         async with asyncio.timeout(SECONDS):
             return await asyncio.get_running_loop().run_in_executor(LOOKER, lambda: list(_full(port)))
     except TimeoutError:
         return []
+
+
+def port_here(at: str) -> int | None:
+    """Of an address of this machine; `None` of another's, and of one without a port, or that cannot be read."""
+    try:
+        host, port = host_and_port(at.rpartition("//")[2])
+    except ValueError:
+        return None
+    return port if host in HERE else None
 
 
 def processes_at(port: int) -> list[int]:

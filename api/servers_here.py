@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
 
-from api.full_volumes import HERE, processes_at
+from api.full_volumes import port_here, processes_at
 from api.pollers import signs_of_process
 from domain.cluster import host_and_port
 from domain.machines.vital_signs import Sign
@@ -25,19 +25,19 @@ class Door(StrEnum):
     OPEN = "open"
     """It is taken: by the kernel, also where the process behind it stands still."""
     SHUT = "shut"
-    """It is refused, or the name is not resolved."""
+    """It is refused, the name is not resolved, or there is no port in the address."""
     SILENT = "silent"
     """Neither."""
 
 
 async def door_of(at: str) -> Door:
-    host, port = host_and_port(at.rpartition("//")[2])
     try:
+        host, port = host_and_port(at.rpartition("//")[2])
         async with asyncio.timeout(CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(host, port)
     except TimeoutError:
         return Door.SILENT
-    except OSError:
+    except (OSError, ValueError):  # the latter, UnicodeError too, of an address that cannot be read
         return Door.SHUT
     writer.close()
     with suppress(OSError):
@@ -47,8 +47,7 @@ async def door_of(at: str) -> Door:
 
 async def signs_at(at: str) -> tuple[Sign, ...]:
     """Nothing where that is another machine's, or all is well."""
-    host, port = host_and_port(at.rpartition("//")[2])
-    if host not in HERE:
+    if (port := port_here(at)) is None:
         return ()
     try:
         async with asyncio.timeout(SECONDS):

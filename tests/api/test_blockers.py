@@ -972,6 +972,22 @@ async def test_an_address_that_refuses_is_told_from_one_that_is_silent(
     assert (await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)).fix.startswith(fix)
 
 
+@pytest.mark.parametrize("has_frontend", [False, True])
+@pytest.mark.parametrize("address", ["127.0.0.1", "temporal.invalid", f"{'a' * 64}.invalid:7233"])
+async def test_an_address_that_nobody_can_have_is_the_answer(
+    address: str, has_frontend: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where its port was forgotten: Temporal's client takes that of HTTP."""
+
+    async def why_unserved(_: Temporal) -> TemporalUnavailable | None:
+        return None if has_frontend else TemporalUnavailable("deadline has elapsed")
+
+    monkeypatch.setattr(Temporal, "why_unserved", why_unserved)
+    entry = await without_temporal(Temporal({"target_host": address}), TemporalUnavailable("no answer"), NOW)
+    assert f"(asked at {address}," in entry.observed
+    assert has_frontend or "TEMPORAL_ADDRESS" in entry.fix
+
+
 async def test_a_temporal_that_gives_nobody_tasks_is_told_and_no_worker_is_missing(
     settings: ApiSettings, serve: Any, make_migration: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
