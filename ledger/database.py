@@ -206,11 +206,15 @@ def place_of(url: str | URL) -> str:
 
 
 def server_of(url: str) -> str:
-    """The host and the port of PostgreSQL, `localhost` where it is asked through a socket; empty for SQLite."""
+    """The host and the port of PostgreSQL, `localhost` where it is asked through a socket; empty for SQLite, and for one of
+    several, which nobody knows here."""
     parsed = parse_url(url)
     host, port = _server_of(parsed)
+    are_several = any(isinstance(told, tuple) or "," in str(told) for told in (host, port))
     is_socket = not host or str(host).startswith("/")
-    return "" if parsed.get_backend_name() == "sqlite" else f"{'localhost' if is_socket else host}:{port}"
+    if are_several or parsed.get_backend_name() == "sqlite":
+        return ""
+    return f"{'localhost' if is_socket else host}:{port}"
 
 
 def is_one_place(one: str, other: str) -> bool:

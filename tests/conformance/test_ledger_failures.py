@@ -196,6 +196,9 @@ async def test_where_all_connections_are_in_use_it_is_told_what_the_oldest_waits
     [
         ("postgresql://k:hunter2@db.example:6432/ledger", "db.example:6432"),
         ("postgresql://k@/ledger?host=/run/postgresql", "localhost:5432"),
+        ("postgresql://k@/ledger?host=a,b&port=1,2", ""),
+        ("postgresql://k@a/ledger?port=1,2", ""),
+        ("postgresql://k@/ledger?host=a&host=b", ""),
         ("sqlite:////data/ledger.db", ""),
     ],
 )
