@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from activities.on_node.log_places import devices_of, mounted_at, pace
@@ -13,6 +13,8 @@ SECONDS = 1.0
 LIMIT = 2.0
 LOOKER = ThreadPoolExecutor(1, "ledger's disk")
 """It stands as long as a file system does that hangs, and nobody else is to wait for it."""
+MEASURED: dict[str, Future[str]] = {}
+"""By directory: who asks while it is measured is told what that finds, also where it does not end."""
 BUSY = 0.5
 """Share of the time."""
 OF_OTHERS = ("nfs", "cifs", "smb", "fuse", "9p")
@@ -26,9 +28,16 @@ async def of_disk(ledger_url: str) -> str:
         return ""
     try:
         async with asyncio.timeout(LIMIT):
-            return await asyncio.get_running_loop().run_in_executor(LOOKER, _words, str(Path(url.database).parent))
+            return await asyncio.shield(asyncio.wrap_future(_measured(str(Path(url.database).parent))))
     except TimeoutError:
         return f"the file system of {url.database} does not answer either"
+
+
+def _measured(directory: str) -> Future[str]:
+    measured = MEASURED.get(directory)
+    if measured is None or measured.done():
+        measured = MEASURED[directory] = LOOKER.submit(_words, directory)
+    return measured
 
 
 def _words(directory: str) -> str:

@@ -1139,6 +1139,27 @@ async def test_a_ledger_that_is_silent_is_told_with_what_its_disk_is_at(
     assert entry.observed.endswith(words)
 
 
+async def test_who_asks_at_once_for_a_disk_that_answers_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All wait for one measurement, and not one after the other for longer than a disk has."""
+    monkeypatch.setattr(ledger_disk, "SECONDS", 0.2)
+    monkeypatch.setattr(ledger_disk, "LIMIT", 0.5)
+    monkeypatch.setattr(ledger_disk, "BUSY", 2.0)
+    told = await asyncio.gather(*(ledger_disk.of_disk(f"sqlite:///{tmp_path}/ledger.db") for _ in range(5)))
+    assert not [words for words in told if "does not answer" in words]
+
+
+async def test_a_file_system_that_hangs_is_told_to_all_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_disk, "LIMIT", 0.1)
+    let_go = threading.Event()
+    monkeypatch.setattr(ledger_disk, "devices_of", lambda _: {} if let_go.wait(60) else None)
+    try:
+        at_once = await asyncio.gather(*(ledger_disk.of_disk(f"sqlite:///{tmp_path}/ledger.db") for _ in range(2)))
+        later = await ledger_disk.of_disk(f"sqlite:///{tmp_path}/ledger.db")
+    finally:
+        let_go.set()
+    assert {*at_once, later} == {f"the file system of {tmp_path}/ledger.db does not answer either"}
+
+
 @pytest.mark.usefixtures("watcher", "worker")
 @pytest.mark.parametrize("ledger_timeouts", [LEDGER_TIMEOUTS], ids=["as in production"])
 async def test_a_lock_that_is_let_go_within_a_moment_is_no_trouble(api: Any, tmp_path: Path) -> None:
