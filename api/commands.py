@@ -192,7 +192,10 @@ async def _is_of_the_order(temporal: Temporal, record: MigrationRecord, error: T
 
 
 async def _may_be_elsewhere(temporal: Temporal, record: MigrationRecord) -> bool:
-    """Of a run that Temporal does not know, nor how it has ended, while nobody works there for any."""
+    """Of a run that Temporal does not know, nor how it has ended, while nobody works there for any. One that is known to have
+    ended takes no order anywhere."""
+    if record.ended_at is not None:
+        return False
     return await newest_run(temporal, record.workflow_id) is None and bool(await unserved(temporal))
 
 

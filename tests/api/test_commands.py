@@ -121,6 +121,9 @@ async def test_an_order_waits_where_the_api_may_ask_another_temporal_than_the_ru
     hold = Command(id="c1", migration_id=record.id, kind=CommandKind.HOLD, by="a", via="api", at=datetime.now(UTC))
     answer = await commands.send(elsewhere, record, hold, timedelta(seconds=1))
     assert (answer.status, "NOT_FOUND" in answer.because) == (CommandStatus.PENDING, True)
+    ended = record.model_copy(update={"ended_at": datetime.now(UTC)})
+    late = await commands.send(elsewhere, ended, hold, timedelta(seconds=1))
+    assert late == Answer(CommandStatus.REFUSED, commands.HAS_ENDED), "no run takes it any more, wherever it was"
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
