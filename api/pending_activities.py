@@ -104,8 +104,9 @@ def _has_run_out(activity: PendingActivityInfo) -> bool:
 
 def _out_of_time(activity: PendingActivityInfo, queue: TaskQueue, named: str) -> tuple[str, str]:
     limit, usual = activity.activity_options.start_to_close_timeout.ToTimedelta(), USUAL.get(activity.activity_type.name)
-    is_shortened = usual is not None and limit < usual
-    error = f"it was not done within its time, {limit.total_seconds():g} s, and was begun anew"
+    is_shortened = usual is not None and timedelta() < limit < usual  # an older server does not tell it
+    told = f", {limit.total_seconds():g} s," if limit else ""
+    error = f"it was not done within its time{told} and was begun anew"
     return error, SHORTENED.format(RESET.format(named)) if is_shortened else MORE.get(queue, "")
 
 
