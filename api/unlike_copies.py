@@ -11,9 +11,14 @@ from api.temporal import Temporal
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED
 
-OF_EACH_START = frozenset({"INVOCATION_ID", "JOURNAL_STREAM", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "NOTIFY_SOCKET"})
+OF_EACH_START = frozenset(
+    {"INVOCATION_ID", "JOURNAL_STREAM", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "NOTIFY_SOCKET", "MANAGERPID"}
+)
 OF_EACH_LOGIN = frozenset({"HOSTNAME", "LOGNAME", "USER", "MAIL", "LS_COLORS"})
-OF_EITHER = ("SYSTEMD_", "MEMORY_PRESSURE_", "LISTEN_", "SSH_", "XDG_", "DBUS_")
+OF_EACH_INSTANCE = frozenset(
+    f"{place}_DIRECTORY" for place in ("RUNTIME", "STATE", "CACHE", "LOGS", "CONFIGURATION", "CREDENTIALS")
+)
+OF_EITHER = ("SYSTEMD_", "MEMORY_PRESSURE_", "LISTEN_", "SSH_", "XDG_", "DBUS_", "WATCHDOG_", "SUDO_", "TMUX")
 """Variables, and how others begin, that differ from start to start, and of which no program of ours reads any."""
 MOST_TOLD = 6
 
@@ -74,5 +79,5 @@ def _few(names: Sequence[str]) -> str:
 def _told(environment: Mapping[str, str] | None) -> Mapping[str, str] | None:
     if environment is None:
         return None
-    of_start = OF_EACH_START | OF_EACH_LOGIN
+    of_start = OF_EACH_START | OF_EACH_LOGIN | OF_EACH_INSTANCE
     return {name: value for name, value in environment.items() if name not in of_start and not name.startswith(OF_EITHER)}

@@ -177,9 +177,18 @@ async def test_copies_that_were_not_started_alike_are_told_by_names_only(start: 
     assert await unlike_copies(Temporal({"target_host": "others:7233"})) == [], "another installation's"
 
 
+def instance(name: str) -> dict[str, str]:
+    """Of what systemd gives each of a template's (systemd.exec), with directories of its own."""
+    places = ("RUNTIME", "STATE", "CACHE", "LOGS", "CONFIGURATION", "CREDENTIALS")
+    watchdog = {"WATCHDOG_PID": name, "WATCHDOG_USEC": "30000000", "MANAGERPID": "1"}
+    return {f"{place}_DIRECTORY": f"/run/keeperless@{name}" for place in places} | watchdog
+
+
 async def test_copies_that_were_started_alike_are_no_cause(start: Start) -> None:
-    start(TEMPORAL_ADDRESS="127.0.0.1:7233", INVOCATION_ID="1")
-    start(TEMPORAL_ADDRESS="127.0.0.1:7233", INVOCATION_ID="2")
+    """Nor are instances of one template unit, nor one from a terminal that sudo was asked in."""
+    theirs = ({"TMUX": "/run/t", "SUDO_COMMAND": "/bin/sh"}, *({"INVOCATION_ID": n, **instance(n)} for n in "12"))
+    for variables in theirs:
+        start(TEMPORAL_ADDRESS="127.0.0.1:7233", **variables)
     assert await unlike_copies(OURS) == []
 
 
