@@ -18,7 +18,7 @@ from api.changes import changed_here
 from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
-from api.own_state import lagging, of_itself
+from api.own_state import Lag, lagging, of_itself
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, ended_here, machines_of, signs_of
 from api.programs import Apart, apart_from
@@ -85,12 +85,10 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         return _answer(record, None, items)
     now, until = datetime.now(UTC), asyncio.get_running_loop().time() + ANSWER_SECONDS
     async with lagging() as lag:
-        answer = await _find(wiring, record, now, until)
-    own = await of_itself(answer.items, lag, now, until)
-    return answer.model_copy(update={"items": [*own, *answer.items]}) if own else answer
+        return await _find(wiring, record, lag, now, until)
 
 
-async def _find(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> BlockersAnswer:
+async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime, until: float) -> BlockersAnswer:
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
@@ -123,13 +121,11 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime, until: f
         machines = [poller.identity for poller in machines_of(askers).values()]
         ended = await asyncio.to_thread(ended_here, askers, datetime.now(UTC))
         found = [*standing.of_machines(machines, looker.by, now), *standing.of_restarts(ended, now), *found]
-        if seen is not None:
-            found += seen.changed
-        else:
-            changed, why_not = await changed_here(wiring, record, now, until)
-            found += [changed] if changed is not None else []
-            unlooked += [why_not] if why_not else []
-        found += await _unlike(wiring, until)
+        (changed, why_not), unlike, itself = await asyncio.gather(
+            _changed(wiring, record, seen, now, until), _unlike(wiring, until), of_itself(found, lag, now, until)
+        )
+        found = [*itself, *found, *changed, *unlike]
+        unlooked += [why_not] if why_not else []
     return _answer(record, seen, _once(found), unlooked)
 
 
@@ -165,6 +161,16 @@ async def _apart(wiring: Wiring, until: float) -> list[Apart]:
     async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
         return await apart_from(wiring.temporal, wiring.settings.ledger_url)
     return []
+
+
+async def _changed(
+    wiring: Wiring, record: MigrationRecord, seen: BlockersSeen | None, now: datetime, until: float
+) -> tuple[Sequence[Blocker], str]:
+    """What has changed on machines; and why it could not be looked up."""
+    if seen is not None:
+        return seen.changed, ""
+    changed, why_not = await changed_here(wiring, record, now, until)
+    return [changed] if changed is not None else [], why_not
 
 
 async def _unlike(wiring: Wiring, until: float) -> list[Blocker]:

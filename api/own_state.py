@@ -54,16 +54,20 @@ async def _measure(lag: Lag) -> None:
         lag.longest, lag.whole = max(lag.longest, late), lag.whole + late
 
 
+async def signs_of_itself() -> tuple[Sign, ...]:
+    return tuple(sign for sign in await asyncio.to_thread(signs_of_process, os.getpid()) if not sign.is_slight)
+
+
 async def of_itself(found: Sequence[Blocker], lag: Lag, now: datetime, until: float) -> list[Blocker]:
-    """Only where somebody else is said not to answer."""
+    """Only where somebody else is said not to answer. How late it has been counts up to now."""
     if not any(entry.code in OF_OTHERS for entry in found):
         return []
-    signs: tuple[Sign, ...] = ()
+    signs, longest, whole = tuple[Sign, ...](), lag.longest, lag.whole
     async with in_time(until):
-        signs = tuple(sign for sign in await asyncio.to_thread(signs_of_process, os.getpid()) if not sign.is_slight)
-    if lag.longest < LATE and not signs:
+        signs = await signs_of_itself()
+    if longest < LATE and not signs:
         return []
-    late = f"what was due in it came up to {lag.longest:.1f} s late, {lag.whole:.1f} s in all" if lag.longest >= LATE else ""
+    late = f"what was due in it came up to {longest:.1f} s late, {whole:.1f} s in all" if longest >= LATE else ""
     entry = blocker(
         MACHINE,
         "keeperless-api",

@@ -1,5 +1,6 @@
 """Why Temporal does not do what the API asks, as an entry: by the status that it answers, and by who is at its address."""
 
+import asyncio
 import re
 from datetime import datetime
 
@@ -150,9 +151,11 @@ async def without_temporal(temporal: Temporal, error: Fault, now: datetime) -> B
         error = simplest
         if error.status is RPCStatusCode.UNIMPLEMENTED:
             return _entry(temporal, str(error), NO_TEMPORAL, now)
-    error, fix = await _with_fix(temporal, error)
-    entry = _entry(temporal, str(error), fix, now)
-    return signed(entry, await signs_at(temporal.address)) if isinstance(error, TemporalUnavailable) else entry
+    if isinstance(error, TemporalRefused):
+        error, fix = await _with_fix(temporal, error)
+        return _entry(temporal, str(error), fix, now)
+    (found, fix), signs = await asyncio.gather(_with_fix(temporal, error), signs_at(temporal.address))
+    return signed(_entry(temporal, str(found), fix, now), signs)
 
 
 async def without_matching(temporal: Temporal, queue: str, error: TemporalUnavailable, now: datetime) -> Blocker:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -595,6 +595,33 @@ async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, ma
     found = await waiting(api, record.id)
     assert found is not None
     assert (found["reason"], found["objects"]) == ("temporal-unavailable", ["Temporal"])
+
+
+async def test_what_is_looked_at_on_this_machine_is_looked_at_together(
+    api_without_temporal: Any, make_migration: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a second or more, and most of what an answer may take has gone to a Temporal that stands still."""
+    api, met = api_without_temporal, list[str]()
+    await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+
+    def meeting(name: str, all_there: asyncio.Barrier, told: object) -> Callable[..., Awaitable[object]]:
+        async def look(*_: object) -> object:
+            async with asyncio.timeout(1.5):
+                await all_there.wait()
+            met.append(name)
+            return told
+
+        return look
+
+    behind, here = asyncio.Barrier(2), asyncio.Barrier(3)
+    unserved = TemporalUnavailable("deadline has elapsed")
+    monkeypatch.setattr(Temporal, "why_unserved", meeting("a new connection", behind, unserved))
+    monkeypatch.setattr("api.temporal_causes.signs_at", meeting("its process", behind, ()))
+    monkeypatch.setattr(looked_up, "changed_here", meeting("changes", here, (None, "")))
+    monkeypatch.setattr(looked_up, "unlike_copies", meeting("copies", here, []))
+    monkeypatch.setattr(own_state, "signs_of_itself", meeting("itself", here, ()))
+    assert keys(await blockers(api, record.id))[0] == ("temporal-unavailable", "Temporal")
+    assert len(met) == 5
 
 
 async def test_of_a_temporal_that_cannot_work_it_is_told_what_it_lacks(
