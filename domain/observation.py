@@ -191,7 +191,8 @@ class RollMark(ObservedPart):
     earlier roll of ours, so that it is this one's to start even before the file is written. `proven_identity`: the process that
     was proven; `None` where it is not known, as after a start of ours that no roll made. `are_canaries_due`: clients' ways
     have not been tried since, or what was made for that may still be there. `marked_at`: when it was written, by the clock of
-    whoever did; `None` in one that an older release has left.
+    whoever did; `None` in one that an older release has left. `has_run`: the node had run before, whatever becomes of its
+    process; of a controller that is made it is not known.
     """
 
     step_id: str
@@ -208,6 +209,7 @@ class RollMark(ObservedPart):
     proven_identity: str | None = None
     are_canaries_due: bool = False
     marked_at: datetime | None = None
+    has_run: bool = False
 
 
 def is_started_by_us(mark: RollMark | None, identity: str | None) -> bool:

@@ -175,6 +175,7 @@ def _mark_of(
         was_stopped=was_interrupted and not process.is_running,
         are_canaries_due=_are_canaries_due(request, target, left),
         marked_at=datetime.now(UTC),
+        has_run=True,
     )
 
 

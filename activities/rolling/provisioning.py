@@ -225,9 +225,10 @@ class Provisioning:
 
 
 def _ensure_not_lost(controller: ControllerSpec, mark: RollMark | None, disk: NodeDisk) -> None:
-    """A voter's log that is not there was acknowledged by it: the quorum must not take an empty one for it."""
+    """A voter's log that is not there was acknowledged by it: the quorum must not take an empty one for it. Where its file is
+    gone as well, a way back has removed it, by hand perhaps, and left a mark at most."""
     lost = [log_dir.path for log_dir in disk.log_dirs if log_dir.state in {StorageState.ABSENT, StorageState.EMPTY}]
-    if lost and is_known_to_have_run(mark):
+    if lost and disk.file is not None and is_known_to_have_run(mark):
         raise Unsafe(
             f"controller-{controller.id} has run before, and its storage is not there: {', '.join(lost)}. It is not formatted "
             "anew. Mount its volume, and start it."

@@ -142,6 +142,7 @@ class Starting:
             original_sha256=left.original_sha256 if left is not None else None,
             has_edits=left.has_edits if left is not None else False,
             marked_at=datetime.now(UTC),
+            has_run=True,
         )
         await ensure_not_superseded(request, self._ports)
         await _write_mark(member, mark)

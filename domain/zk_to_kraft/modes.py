@@ -144,12 +144,12 @@ def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
 
 def is_known_to_have_run(mark: RollMark | None) -> bool:
     """By its mark, whatever has become of its storage and of what tells of its process: a reboot empties `/run`, and the volume
-    may not be mounted. Only rolls, of controllers that run, change a file that is there.
+    may not be mounted.
 
     Empty storage of such a controller is never formatted: with a majority of those an empty quorum would find `/migration`,
     go on from it, and delete what ZooKeeper has (internals, finding 7).
     """
-    return mark is not None and (mark.is_proven or mark.before_sha256 != mark.written_sha256)
+    return mark is not None and (mark.is_proven or mark.has_run)
 
 
 def _is_interrupted(node: NodeView) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from activities.node_files import read_mark
 from activities.ports.nodes import Completed
 from domain.decisions import StepAction
 from playground.fakes.cluster import FakeCluster
@@ -39,6 +40,23 @@ async def test_its_storage_is_formatted_with_the_plug_ins_that_its_file_names(mo
     walk = Walk(LedgerInMemory(cluster), cluster)
     await walk.to("step", {"the second": lambda s: s.action is StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
     assert set(class_paths) == {f"{given[0].kafka_home}/libs/*:/opt/policies/*"}
+
+
+async def test_the_mark_that_a_way_back_by_hand_has_left_keeps_no_controller_from_being_made_again() -> None:
+    """The runbook removes its storage, and puts its file aside."""
+    cluster = FakeCluster(fake_spec(), boot_looks=1)
+    walk = Walk(LedgerInMemory(cluster), cluster)
+    await walk.to("step", {"the second": lambda s: s.action is StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
+    cluster.kill(3001)
+    node = cluster.nodes[3001]
+    for path in node.spec.log_dirs:
+        node.machine.remove_tree(path)
+    node.machine.remove(node.spec.properties_file)
+    mark = await read_mark(cluster.driver(node.spec), node.spec.properties_file)
+    assert mark is not None
+    assert mark.is_proven
+    await walk.to("step", {"the third": lambda s: s.action is StepAction.PROVISION_CONTROLLER and s.node_id == 3003})
+    assert node.process is not None
 
 
 def test_nor_is_it_in_a_runbook() -> None:

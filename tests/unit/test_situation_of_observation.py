@@ -369,7 +369,7 @@ def test_a_controller_with_our_file_that_never_ran_is_interrupted() -> None:
 
 @pytest.mark.parametrize(
     "told",
-    [{"is_proven": True}, {"before_sha256": "another", "before_identity": "pid-3001"}],
+    [{"is_proven": True}, {"has_run": True, "before_identity": "pid-3001"}],
     ids=["proven", "in a roll"],
 )
 @pytest.mark.parametrize("state", [StorageState.ABSENT, StorageState.EMPTY, StorageState.OURS])

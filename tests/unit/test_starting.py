@@ -211,6 +211,9 @@ async def test_a_failover_that_does_not_cure_is_said(walk: Walk) -> None:
     outcome = await attempt(walk, request.model_copy(update={"policy": quick}))
     assert "dual write is not cured" in (outcome.blocked or "")
     assert outcome.did_restart
+    node = walk.cluster.nodes[request.step.node]
+    mark = await read_mark(walk.cluster.driver(node.spec), node.spec.properties_file)
+    assert (mark.is_proven, mark.has_run) == (False, True), "never to be taken for a new controller"
 
 
 async def test_a_controller_that_does_not_stop_is_not_killed(walk: Walk) -> None:
