@@ -2,45 +2,96 @@
 
 An in-sync set is as old as replica.lag.time.max.ms (30 s), and gauges are answered from memory: a broker whose disk hangs looks
 well by both, and with another one's stop no partition of theirs could be written any more (promise 5). A controller one thread
-of which stands may lead on, and answer no broker that asks to go, or to come back.
+of which stands may lead on, and answer no broker that asks to go, or to come back. Whose packets to the others are lost is
+in sync as long, too.
 """
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
-from domain.cluster import ClusterSpec, NodeSpec
-from domain.errors import KeeperlessError
+from activities.reaching import Unresolved, resolve
+from domain.cluster import BrokerSpec, ClusterSpec, NodeSpec, addresses_of, host_and_port
+from domain.errors import KeeperlessError, Transient
 from domain.machines.standstill_signs import of_standstill
 
 AT_ONCE = 12
 """Nodes that are looked at, each for a second."""
 PATIENCE = 6.0
 """Seconds for all: who is not heard by then has nothing said of him, and the look before the stop grows old meanwhile."""
+RESOLVED_IN = 1.0
+LISTENERS = ("listeners", "advertised.listeners")
+THE_WAY = (
+    "With one more away, what only these two have in sync could not be written, or they would elect anew. Look at the way there "
+    "from its machine: a firewall, a route, a link that loses packets, an address that has changed. It goes on by itself then."
+)
 
 
-async def why_others_stand_still(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
-    """`stopped`: brokers that are to be. `None` where no other one is seen to stand still; a machine that cannot be asked says
-    nothing, for its node is looked at in all other ways."""
-    free = asyncio.Semaphore(AT_ONCE)
+async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
+    """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that cannot
+    be asked says nothing, for its node is looked at in all other ways."""
+    free, remaining = asyncio.Semaphore(AT_ONCE), [node for node in spec.nodes if node.id not in stopped]
+    peers = asyncio.ensure_future(_peers(spec, stopped, drivers))
 
     async def why(node: NodeSpec) -> str | None:
         async with free:
-            return await _why(spec, node, drivers)
+            return await _why(spec, node, drivers, peers)
 
-    asked = [asyncio.ensure_future(why(node)) for node in spec.nodes if node.id not in stopped]
+    asked = [asyncio.ensure_future(why(node)) for node in remaining]
     if not asked:
         return None
     try:
         done, _ = await asyncio.wait(asked, timeout=PATIENCE)
     finally:
-        for one in asked:
+        for one in (*asked, peers):
             one.cancel()
     return next((found for one in asked if one in done and (found := one.result()) is not None), None)
 
 
-async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers) -> str | None:
+@dataclass(frozen=True)
+class _Peers:
+    """`ports`: at which nodes that stay listen. `going`: the addresses of those that are to be stopped, whom others may miss."""
+
+    ports: frozenset[int]
+    going: frozenset[str]
+
+    def missed(self, unheard: Collection[str]) -> list[str]:
+        """By the port, for an address may have changed under a node that has kept the one of before."""
+        return [where for where in unheard if host_and_port(where)[1] in self.ports and where not in self.going]
+
+
+async def _peers(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> _Peers:
+    ports, going = set[int](), set[str]()
+    for node in spec.nodes:
+        for host, port in await _listening(node, drivers):
+            if node.id not in stopped:
+                ports.add(port)
+            else:
+                going.update(f"[{number}]:{port}" if ":" in number else f"{number}:{port}" for number in await _numbers(host))
+    return _Peers(frozenset(ports), frozenset(going))
+
+
+async def _listening(node: NodeSpec, drivers: NodeDrivers) -> list[tuple[str, int]]:
+    if not isinstance(node, BrokerSpec):
+        return [(node.host, node.port)]
+    try:
+        kept = await properties_of(drivers.driver(node), node)
+    except KeeperlessError:
+        return []
+    return [host_and_port(address) for key in LISTENERS for address in addresses_of(kept.get(key, "")).values()]
+
+
+async def _numbers(host: str) -> tuple[str, ...]:
+    try:
+        return (await resolve(host, RESOLVED_IN)).numbers if host else ()
+    except (Unresolved, Transient):
+        return ()
+
+
+async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers, peers: "asyncio.Future[_Peers]") -> str | None:
     driver = drivers.driver(node)
     try:
         process = await driver.process()
@@ -51,6 +102,11 @@ async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers) -> str |
         return None
     alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
     found = next(of_standstill(alone), None)
-    if found is None:
+    if found is not None:
+        return f"{spec.node_name(node.id)} stands still: {found.observed}. Nothing was stopped: {found.fix}"
+    missed = (await asyncio.shield(peers)).missed(signs.unheard)
+    if not missed:
         return None
-    return f"{spec.node_name(node.id)} stands still: {found.observed}. Nothing was stopped: {found.fix}"
+    return (
+        f"{spec.node_name(node.id)}: what it sends to {', '.join(missed)} is not acknowledged. Nothing was stopped: {THE_WAY}"
+    )

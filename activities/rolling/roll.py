@@ -59,7 +59,7 @@ from activities.rolling.configuration_management import pauses_of, why_not_pause
 from activities.rolling.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
 from activities.rolling.pauses import PauseMeter
 from activities.rolling.proving import Proof, Rolled, prove
-from activities.rolling.remaining_nodes import why_others_stand_still
+from activities.rolling.remaining_nodes import why_others_do_not_get_on
 from activities.rolling.remaining_quorum import why_no_quorum_would_stay
 from activities.rolling.startable import why_not_startable, why_not_startable_as
 from activities.rolling.stops import does_not_stop
@@ -166,7 +166,7 @@ class Rolling:
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why
-        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_stand_still(targets))
+        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_do_not_get_on(targets))
         return next((one for one in whys if one is not None), None)
 
     async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
@@ -177,12 +177,12 @@ class Rolling:
         brokers = [target.node for target in targets if cluster.spec.role(target.node.id) is Role.BROKER]
         return await why_not_in_force(cluster, brokers, request.step.stage, policy, self._ports)
 
-    async def _why_others_stand_still(self, targets: list[Target]) -> str | None:
+    async def _why_others_do_not_get_on(self, targets: list[Target]) -> str | None:
         """Of brokers that run: who is down can only win."""
         spec = targets[0].cluster.spec
         brokers = [t for t in targets if spec.role(t.node.id) is Role.BROKER and (await t.driver.process()).is_running]
         stopped = [target.node.id for target in brokers]
-        return await why_others_stand_still(spec, stopped, self._ports.drivers) if stopped else None
+        return await why_others_do_not_get_on(spec, stopped, self._ports.drivers) if stopped else None
 
     async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""

@@ -42,7 +42,8 @@ CATALOGUE: tuple[Guard, ...] = (
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
         "a JVM starts there and takes its next file (PF45), the file is its own, and what the process runs with (PF44), "
         "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve. And whether the other "
-        "brokers get on: one whose disk hangs is in sync for `replica.lag.time.max.ms` still, and its kernel knows at once.",
+        "nodes get on: one whose disk hangs, or whose packets to the others are lost, is in sync for `replica.lag.time.max.ms` "
+        "still, and its kernel knows at once.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -51,7 +52,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{ASSESSING}:why_not_this_step",
             "activities.rolling.startable:why_not_startable",
             "activities.survey.unapplied:why_not_in_force",
-            "activities.rolling.remaining_nodes:why_others_stand_still",
+            "activities.rolling.remaining_nodes:why_others_do_not_get_on",
         ),
         (
             WaitReason.NODE_DOWN,

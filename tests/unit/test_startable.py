@@ -10,6 +10,8 @@ import pytest
 
 from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
+from activities.reaching import Resolved
+from activities.rolling import remaining_nodes
 from activities.rolling.startable import _why_not_its_program, why_not_startable
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
@@ -375,6 +377,38 @@ async def test_no_broker_is_stopped_while_another_node_stands_still(
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
     cluster.nodes[other.id].machine.signs = {"debugger": "10.0.0.1:5005"}
     assert (await rolled(cluster, scene)).blocked is None, "who is only watched gets on"
+
+
+@pytest.mark.parametrize("of_controller", [False, True])
+@pytest.mark.parametrize(
+    ("unheard", "is_refused"),
+    [
+        ("10.77.0.3:9092", True),
+        ("10.77.0.3:9093", True),
+        ("10.1.1.1:50412", False),
+        ("10.77.0.9:9092", False),
+    ],
+    ids=["another broker", "a controller", "a client that has gone", "the one that is to restart"],
+)
+async def test_no_broker_is_stopped_while_another_node_is_cut_off(
+    of_controller: bool, unheard: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in sync still: replica.lag.time.max.ms has not passed since its packets are lost."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    spec, node = cluster.spec, cluster.spec.node(scene.request.step.node)
+
+    async def resolve(host: str, seconds: float) -> Resolved:
+        return Resolved(0.0, ("10.77.0.9",))
+
+    monkeypatch.setattr(remaining_nodes, "resolve", resolve)
+    other = next(one for one in (spec.controllers if of_controller else spec.brokers) if one.id != node.id)
+    cluster.nodes[other.id].machine.signs = {"unheard": [unheard]}
+    before = cluster.restarts[spec.node_name(node.id)]
+    blocked = (await rolled(cluster, scene)).blocked or ""
+    told = f"{spec.node_name(other.id)}: what it sends to {unheard} is not acknowledged. Nothing was stopped"
+    assert (told in blocked) is is_refused
+    assert cluster.restarts[spec.node_name(node.id)] == before + (not is_refused)
 
 
 async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
