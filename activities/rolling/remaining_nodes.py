@@ -14,7 +14,7 @@ from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
 from activities.reaching import Unresolved, resolve
-from domain.cluster import BrokerSpec, ClusterSpec, NodeSpec, addresses_of, host_and_port
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, addresses_of, host_and_port
 from domain.errors import KeeperlessError, Transient
 from domain.machines.standstill_signs import of_standstill
 
@@ -25,14 +25,14 @@ PATIENCE = 6.0
 RESOLVED_IN = 1.0
 LISTENERS = ("listeners", "advertised.listeners")
 THE_WAY = (
-    "With one more away, what only these two have in sync could not be written, or they would elect anew. Look at the way there "
-    "from its machine: a firewall, a route, a link that loses packets, an address that has changed. It goes on by itself then."
+    "With one more away, partitions could be left that nobody may write. Look at the way there from its machine: a firewall, a "
+    "route, a link that loses packets, an address that has changed. It goes on by itself then."
 )
 
 
 async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
-    """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that cannot
-    be asked says nothing, for its node is looked at in all other ways."""
+    """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that
+    cannot be asked says nothing, for its node is looked at in all other ways."""
     free, remaining = asyncio.Semaphore(AT_ONCE), [node for node in spec.nodes if node.id not in stopped]
     peers = asyncio.ensure_future(_peers(spec, stopped, drivers))
 
@@ -53,7 +53,7 @@ async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], 
 
 @dataclass(frozen=True)
 class _Peers:
-    """`ports`: at which nodes that stay listen. `going`: the addresses of those that are to be stopped, whom others may miss."""
+    """`ports`: at which nodes that stay listen. `going`: addresses of those that are to be stopped, whom others may miss."""
 
     ports: frozenset[int]
     going: frozenset[str]
@@ -75,7 +75,7 @@ async def _peers(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrive
 
 
 async def _listening(node: NodeSpec, drivers: NodeDrivers) -> list[tuple[str, int]]:
-    if not isinstance(node, BrokerSpec):
+    if isinstance(node, ControllerSpec):
         return [(node.host, node.port)]
     try:
         kept = await properties_of(drivers.driver(node), node)
@@ -107,6 +107,5 @@ async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers, peers: "
     missed = (await asyncio.shield(peers)).missed(signs.unheard)
     if not missed:
         return None
-    return (
-        f"{spec.node_name(node.id)}: what it sends to {', '.join(missed)} is not acknowledged. Nothing was stopped: {THE_WAY}"
-    )
+    sent = f"what it sends to {', '.join(missed)} is not acknowledged"
+    return f"{spec.node_name(node.id)}: {sent}. Nothing was stopped: {THE_WAY}"

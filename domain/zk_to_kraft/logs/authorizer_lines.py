@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from domain.zk_to_kraft.logs.lines import Found, Told, all_found, current, first_of
+from domain.zk_to_kraft.logs.lines import FRAME, Found, Told, all_found, current, first_of
 
 OF_ZOOKEEPERS = Told(
     "authorizer-of-zookeeper",
@@ -19,8 +19,9 @@ STARTS_IN_KRAFT = re.compile(r"\bat kafka\.server\.(?:Broker|Controller)Server\.
 
 def of_zookeepers(lines: Sequence[str]) -> Found | None:
     """That a node in KRaft mode could not start with it; `None` where its frames do not say so."""
-    left = next((found for line in lines if (found := first_of(line, (OF_ZOOKEEPERS,))) is not None), None)
-    return left if any(map(STARTS_IN_KRAFT.search, lines)) else None
+    frames = [line for line in lines if FRAME.match(line)]
+    left = next((found for line in frames if (found := first_of(line, (OF_ZOOKEEPERS,))) is not None), None)
+    return left if any(map(STARTS_IN_KRAFT.search, frames)) else None
 
 
 GIVE_BACK = (
