@@ -226,6 +226,7 @@ def budgets() -> Iterator[Budget]:
     yield "machine-tasks", "", int(everywhere.group(1)) if everywhere else 0, min(most)
     yield "address-space", "", 0, limit(resource.RLIMIT_AS)
     yield "cpu-time", "", 0, limit(resource.RLIMIT_CPU)
+    yield "file-size", "", 0, limit(resource.RLIMIT_FSIZE)
     sizes = {
         name: int(size) * KIB for name, size in re.findall(r"^(\w+):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE)
     }

@@ -31,7 +31,16 @@ from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes.case import some
 from domain.zk_to_kraft.checks.coordinators import miscounted
 from domain.zk_to_kraft.checks.java import unstartable
-from domain.zk_to_kraft.checks.outliving import ending_with, filtered, kept_out, short_lived, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import (
+    ending_with,
+    filtered,
+    kept_out,
+    short_lived,
+    shut_out,
+    unwritable,
+    with_small_files,
+    without_code,
+)
 from domain.zk_to_kraft.checks.own_process import beside
 from domain.zk_to_kraft.logs.registration_lines import LIFT_QUOTA
 from domain.zk_to_kraft.own_file import whose_else
@@ -232,7 +241,7 @@ async def _why_not_outlived(
     if (other := beside(place.held_by, name, node)) is not None:
         return f"{name}: {other.observed}. Nothing was stopped. {other.fix}"
     found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
-    found.append(short_lived(place))
+    found += [short_lived(place), with_small_files(place)]
     if (inherited := filtered(place)) is not None:
         status = await _status(node, process, ports)
         found.append(inherited if status and not FILTERED.search(status) else None)

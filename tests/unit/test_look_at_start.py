@@ -102,16 +102,18 @@ def test_what_would_be_started_here() -> None:
     budgets = {kind: (used, limit) for kind, _, used, limit in found.budgets}
     assert budgets["address-space"] == (0, most)
     assert budgets["cpu-time"] == (0, SECONDS_OF_CPU)
+    assert budgets["file-size"] == (0, LARGEST_FILE)
     assert 0 < budgets["machine-memory"][0] < budgets["machine-memory"][1]
     assert 0 < budgets["machine-tasks"][0] <= budgets["machine-tasks"][1]
 
 
-SECONDS_OF_CPU = 50
+SECONDS_OF_CPU, LARGEST_FILE = 50, 512 * MIB
 
 
 def limit_ourselves(addresses: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_OF_CPU, SECONDS_OF_CPU))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
 
 
 def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,20 +307,27 @@ async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_a
     assert (await rolled(cluster, scene)).blocked is not None, "they may end, and have to start"
 
 
-async def test_a_node_that_would_inherit_a_limit_of_cpu_time_runs_on() -> None:
-    """LimitCPU= of a unit, for CPUQuota=: each node would be killed after so many seconds, one after the other."""
+@pytest.mark.parametrize(
+    ("budget", "told", "setting"),
+    [
+        (["cpu-time", "", 0, 600], "inherits its limit of 600 s of CPU time", "LimitCPU="),
+        (["file-size", "", 0, 8 * 1024 * 1024], "inherits its limit of 8 MiB for a file", "LimitFSIZE="),
+    ],
+)
+async def test_a_node_that_would_inherit_a_limit_that_ends_it_runs_on(budget: list[object], told: str, setting: str) -> None:
+    """LimitCPU= of a unit, for CPUQuota=, or `ulimit -f` of a shell: each node would end after a while, one after the other."""
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.spec.node(scene.request.step.node)
     machine = cluster.nodes[node.id].machine
-    machine.place = {"budgets": [["cpu-time", "", 0, 600]]}
+    machine.place = {"budgets": [budget]}
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
-    assert "inherits its limit of 600 s of CPU time" in (outcome.blocked or "")
-    assert "LimitCPU=" in (outcome.blocked or "")
+    assert told in (outcome.blocked or "")
+    assert setting in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
-    machine.place = {}
-    assert (await rolled(cluster, scene)).blocked is None
+    machine.place = {"budgets": [["file-size", "", 0, 2**31 - 1]]}
+    assert (await rolled(cluster, scene)).blocked is None, "as large as Kafka's ever are"
 
 
 @pytest.mark.parametrize(

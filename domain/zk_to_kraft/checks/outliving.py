@@ -4,10 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from domain.decisions import Finding, Severity
 from domain.machines.start_place import StartPlace, StartUnit
+from domain.machines.vital_signs import MIB
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF43"
 EXPECTED = "nodes outlive it: KillMode=process"
+LARGEST_FILE = 2**31 - 1
+"""Bytes of a segment at most (`segment.bytes`)."""
 NO_CODE, FILTER = "MemoryDenyWriteExecute=yes", "SystemCallFilter="
 
 
@@ -107,6 +110,23 @@ def short_lived(place: StartPlace) -> Finding | None:
         fix="Take that limit away where keeperless-activities is started: LimitCPU= of its unit (who meant a share of the CPU "
         "wants CPUQuota=), `ulimit -t`, cpu in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it "
         "has started already: `prlimit --pid PID --cpu=unlimited:unlimited`.",
+    )
+
+
+def with_small_files(place: StartPlace) -> Finding | None:
+    """Where what is started there may not write files as large as a segment of Kafka's may be."""
+    largest = next((most for kind, _, _, most in place.budgets if kind == "file-size"), LARGEST_FILE)
+    if largest >= LARGEST_FILE:
+        return None
+    return Finding(
+        code=CODE,
+        object="limit of file sizes of keeperless-activities",
+        observed=f"what it starts inherits its limit of {largest / MIB:.4g} MiB for a file (RLIMIT_FSIZE): Kafka's next write "
+        "beyond that fails, and its log directory with it",
+        expected="files of 2 GiB, as large as a segment may be",
+        fix="Take that limit away where keeperless-activities is started: `ulimit -f` of the shell, LimitFSIZE= of its unit, "
+        "fsize in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it has started already: `prlimit "
+        "--pid PID --fsize=unlimited:unlimited`.",
     )
 
 
