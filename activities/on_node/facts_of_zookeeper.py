@@ -14,10 +14,10 @@ OF_ZOOKEEPER = "org.apache.zookeeper."
 SETTING = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[=:\s]\s*(.*)")
 CONTINUED = re.compile(r"\\\r?\n\s*")
 OPEN_SETTINGS = re.compile(
-    r"(tickTime|initLimit|syncLimit|dataDir|dataLogDir|(secureC|c)lientPort(Address)?|server\.\d+|4lw\.commands\.whitelist"
-    r"|autopurge\.\w+|maxClientCnxns|reconfigEnabled|standaloneEnabled|leaderServes|readonlymode\.enabled|dynamicConfigFile"
-    r"|admin\.\w*[pP]ort|jute\.maxbuffer|snapCount|preAllocSize|cnxTimeout|electionAlg|quorumListenOnAllIPs"
-    r"|metricsProvider\.\w+)$"
+    r"(tickTime|dataDir|dataLogDir|(secureC|c)lientPort(Address)?|server\.\d+|4lw\.commands\.whitelist"
+    r"|(min|max)[A-Z]\w+|\w+(Limit|Timeout|Cnxns)(InKb|Ms)?|autopurge\.\w+|reconfigEnabled|standaloneEnabled|leaderServes"
+    r"|readonlymode\.enabled|dynamicConfigFile|admin\.\w*[pP]ort|jute\.maxbuffer|snapCount|preAllocSize|electionAlg"
+    r"|quorumListenOnAllIPs|metricsProvider\.\w+)$"
 )
 """Of a server of ZooKeeper: which hold no secret."""
 

@@ -225,6 +225,31 @@ def test_what_a_server_of_zookeeper_is_configured_with_is_told_without_passwords
     assert gone == {facts_of_zookeeper.SERVER_FILE: f"{config}, and nothing can be read in it"}
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        *(
+            (f"{name}=40000", "40000")
+            for name in ("minSessionTimeout", "maxSessionTimeout", "tickTime", "initLimit", "syncLimit")
+        ),
+        *((f"{name}=60", "60") for name in ("maxClientCnxns", "maxCnxns", "autopurge.purgeInterval", "jute.maxbuffer")),
+        *((f"{name}=2", "2") for name in ("cnxTimeout", "globalOutstandingLimit", "snapSizeLimitInKb")),
+        ("ssl.handshakeDetectionTimeoutPassword=1", "(not shown)"),
+        ("ssl.keyStore.password=40000", "(not shown)"),
+        ("pin=1234", "(not shown)"),
+    ],
+)
+def test_numbers_of_a_server_of_zookeeper_that_hold_no_secret_are_shown(
+    line: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text(f"{line}\n")
+    monkeypatch.setattr(facts_of_zookeeper, "configuration_of", lambda _process: str(config))
+    told = facts_of_zookeeper.server_settings("", {"port": 2181})
+    assert told is not None
+    assert told[f"{line.partition('=')[0]} in {config}"] == shown
+
+
 def test_only_a_server_of_zookeeper_is_asked_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "app.conf").write_text("dataDir=/srv\n")
     monkeypatch.setattr(facts_of_zookeeper, "text", lambda _path: f"nginx\0-c\0{tmp_path}/app.conf\0")
