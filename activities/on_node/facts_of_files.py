@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import array
 import fcntl
+import hashlib
 import os
 import re
 import stat
 import time
+from pathlib import Path
 from typing import Any
 
 from activities.on_node.kernel import Found, Pairs, link, mounts_of, names, text
@@ -38,6 +40,9 @@ JAVA_PARTS = ("", "bin", "conf", "conf/security", "lib", "lib/security", "lib/se
 FS_IOC_GETFLAGS = 0x80086601
 MARKED = {0x10: "immutable", 0x20: "append-only"}
 """chattr(1)."""
+CONFIGURES = re.compile(r"\.(properties|cfg|conf|cnf|xml|ya?ml|json)$")
+MOST_CONFIGURING = 256 * 1024
+"""Bytes of a configuration file."""
 UNOPENED = re.compile(r"\.(jar|keytab|jks|p12|pfx|key|pem)$")
 
 
@@ -89,7 +94,7 @@ def java_files(process: str, home: str | None) -> Found:
 
 
 def described(path: str) -> Pairs:
-    """Rights and owner; of a file size and time; where a link leads."""
+    """Rights and owner; of a file size and time, and a digest of what configures; where a link leads."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -99,7 +104,21 @@ def described(path: str) -> Pairs:
     elif stat.S_ISREG(found.st_mode):
         written = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(max(min(found.st_mtime, 2**33), 0)))
         yield path, f"{found.st_size} bytes, written {written}"
+        yield from digested(path, found.st_size)
     yield f"{path}, rights", rights_of(path, found)
+
+
+def digested(path: str, size: int) -> Pairs:
+    """Whether a configuration file has what it had. It may hold passwords: who reads a note could try them, but for a key that
+    is this machine's own, and no part of the note (machine-id(5))."""
+    key = (text("/etc/machine-id") or "").strip() if CONFIGURES.search(path) and size <= MOST_CONFIGURING else ""
+    if not key:
+        return
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return
+    yield f"{path}, content", f"digest {hashlib.blake2b(content, digest_size=4, key=key.encode()[:64]).hexdigest()}"
 
 
 def rights(places: list[str]) -> Pairs:

@@ -195,7 +195,11 @@ FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, i
 UNFILTERED = "0"
 """Of a process: who has got rid of one is kept from less than before."""
 
-SIDES = (", rights", ", options", ", file system")
+CONTENT = ", content"
+"""Of a configuration file, a digest: where that is what it was, somebody has only written the file anew. It is not told: with
+another key of its machine it is another one."""
+
+SIDES = (", rights", ", options", ", file system", CONTENT)
 """Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
 
 IS_THERE = frozenset({"there", "runs"})
@@ -341,6 +345,8 @@ def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, i
         is_side = name.endswith(SIDES)
         if was == value or ((is_in_both or is_side) and None in {was, value}):
             continue
+        if name.endswith(CONTENT) or _is_as_it_was(name, before, now):
+            continue
         what = words.format(name)
         if was is None:
             yield f"{what} is new" + ("" if value in IS_THERE else f": {value}")
@@ -348,6 +354,11 @@ def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, i
             yield f"{what} is gone" + ("" if was in IS_THERE else f" (it was {was})")
         else:
             yield f"{what}: {' → '.join(_what_differs(was, value))}"
+
+
+def _is_as_it_was(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    of_content = f"{name}{CONTENT}"
+    return of_content in now and before.get(of_content) == now[of_content]
 
 
 def _what_differs(was: str, value: str) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from activities.on_node import (
     kernel,
     note_machine,
 )
-from domain.machines.notes import JAVA_HOME, Facts, MachineNote, changes_between
+from domain.machines.notes import JAVA_HOME, SIDES, Facts, MachineNote, changes_between
 from playground.processes import wait_until
 from tests.unit.conftest import NOW, await_environment
 
@@ -351,6 +351,42 @@ def test_files_are_told_with_rights_owner_size_and_time(tmp_path: Path) -> None:
     assert noted(data=[str(own)])["data"][f"{own}, rights"].startswith("-r-------- ")
 
 
+@pytest.mark.parametrize("name", ["zoo.cfg", "zookeeper.properties", "log4j.xml"])
+def test_a_configuration_file_that_was_written_anew_as_it_was_is_no_change(name: str, tmp_path: Path) -> None:
+    config = tmp_path / name
+    notes = []
+    for content, written in (("tickTime=2000", 1), ("tickTime=2000", 90_000), ("tickTime=3000", 90_000)):
+        config.write_text(content)
+        os.utime(config, (written, written))
+        notes.append({kind: noted(places=[str(tmp_path)], named=[str(config)])[kind] for kind in ("file", "named")})
+    first, touched, other = ({kind: {k: v for k, v in found[kind].items() if name in k} for kind in found} for found in notes)
+    assert set(first["file"]) == {str(config), f"{config}, rights", f"{config}, content"}
+    assert "tickTime" not in str(first)
+
+    def between(before: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> tuple[str, ...]:
+        return changes_between(MachineNote(about="broker-1", at=NOW, identity=None, facts=before), now, [], NOW).changes
+
+    assert between(first, touched) == ()
+    dates = "13 bytes, written 1970-01-01 00:00:01Z → 13 bytes, written 1970-01-02 01:00:00Z"
+    assert between(first, other) == (f"{config}: {dates}",), "once, and without the digest"
+    assert between(touched, other) == (), "the machine's key may be another one"
+    without = {"file": {str(config): first["file"][str(config)]}}
+    assert between(without, touched) == (f"{config}: {dates}",), "of a note without it the date is all that is known"
+
+
+def test_no_content_of_a_configuration_file_is_told_without_a_key_of_that_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads the note could try passwords otherwise."""
+    config = tmp_path / "zoo.cfg"
+    config.write_text("superDigest=tiger")
+    told = dict(facts_of_files.described(str(config)))
+    monkeypatch.setattr(facts_of_files, "text", lambda _path: "another machine")
+    assert dict(facts_of_files.described(str(config)))[f"{config}, content"] != told[f"{config}, content"]
+    monkeypatch.setattr(facts_of_files, "text", lambda _path: None)
+    assert f"{config}, content" not in dict(facts_of_files.described(str(config)))
+
+
 def test_files_that_a_process_was_started_with_are_known_wherever_they_lie_and_also_when_it_has_died(tmp_path: Path) -> None:
     """What a JVM reads as it starts: whoever changes that later is seen by nobody until it is started again."""
     names = ("jmxremote.password", "rules.yml", "trust.jks", "secrets.properties", "server.log", "of-data", "unnamed")
@@ -373,11 +409,11 @@ def test_files_that_a_process_was_started_with_are_known_wherever_they_lie_and_a
             before = noted(identity=identity_of(process.pid), **asked)["named"]
         finally:
             process.kill()
-    found = {Path(name).name for name in before if not name.endswith(", rights") and name.startswith(str(tmp_path))}
+    found = {Path(name).name for name in before if not name.endswith(SIDES) and name.startswith(str(tmp_path))}
     assert found == {"jmxremote.password", "rules.yml", "trust.jks", "secrets.properties"}
     places["jmxremote.password"].chmod(0o640)
     places["rules.yml"].unlink()
-    after = noted(named=[name for name in before if not name.endswith(", rights")], **asked)["named"]
+    after = noted(named=[name for name in before if not name.endswith(SIDES)], **asked)["named"]
     note = MachineNote(about="broker-1", at=NOW, identity=None, facts={"named": before})
     assert changes_between(note, {"named": {**after, "/new": "1 bytes"}}, [], NOW).changes == (
         f"{places['jmxremote.password']}, rights: {' → '.join(f'{mode} {os.geteuid()}:{os.getegid()}' for mode in MODES)}",
