@@ -13,7 +13,9 @@ from activities.on_node.kernel import (
     ESTABLISHED,
     LISTENING,
     address,
+    address_of,
     inodes_of,
+    link,
     names,
     owner,
     port_of,
@@ -36,6 +38,10 @@ MANY_UNACCEPTED = 5
 """Connections that wait at a port, look for look: a program that is well accepts them as they come."""
 DEBUGGED = re.compile(r"jdwp=[^\0 ]*?address=(?:[^\0 ,]*:)?(\d+)")
 """As a JVM is told where its debugger listens, or is listened for."""
+OF_OWN_HOST = re.compile(r"\|-- ([\d.]+)\n\s+/32 host LOCAL")
+"""Of its table of routes: an address that is the machine's own."""
+UP = 0x1
+"""IFF_UP (netdevice(7))."""
 DROPPED = re.compile(
     r"Xfrm:|.*(MD5|TCPAO(?!Good)|CsumErrors|NoRoutes)|Ip:(OutDiscards|InAddrErrors|FragFails)"
     r"|TcpExt:(IPReversePathFilter|PFMemallocDrop|TCPMinTTLDrop|TCPReqQFullDrop|TCPZeroWindowDrop)|Neighbours:(table_fulls)"
@@ -48,6 +54,21 @@ def undelivered(lines: list[list[str]], inodes: set[str]) -> list[str]:
     most = {CONNECTING: 1, ESTABLISHED: 2}
     own = (fields for fields in lines if fields[9] in inodes and fields[3] in most)
     return sorted({address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]})
+
+
+def over_loopback(process: str, places: set[str]) -> set[str]:
+    """Which of these are at its own network's addresses: what is sent there does not leave the machine."""
+    table = OF_OWN_HOST.findall((text(f"{process}/net/fib_trie") or "") if places else "")
+    six = (line.split()[0] for line in (text(f"{process}/net/if_inet6") or "").splitlines()) if places else ()
+    own = {*table, "[::1]", *(address_of(bytes.fromhex(number), 0).rpartition(":")[0] for number in six)}
+    return {where for where in places if _host(where) in own or where.startswith("127.")}
+
+
+def is_loopback_down(process: str) -> bool | None:
+    """`None` where its sysfs may be that of another network (sysfs shows the network of whoever has mounted it)."""
+    other, seen = (link(f"{process}/ns/{kind}") != link(f"/proc/self/ns/{kind}") for kind in ("net", "mnt"))
+    flags = text(f"{process}/root/sys/class/net/lo/flags") if seen or not other else None
+    return None if flags is None else not int(flags, 16) & UP
 
 
 LEAST_LARGE = 500

@@ -26,8 +26,10 @@ from activities.on_node.connections import (
     drops,
     far,
     held_up,
+    is_loopback_down,
     is_only_large,
     most_connected,
+    over_loopback,
     queues,
     risen,
     undelivered,
@@ -160,8 +162,11 @@ def of_connections(process: str, looks: Looks, taken: dict[tuple[str, str], tupl
     unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
     held = last["held_up"] if unheard and unheard <= {peer for _, peer in last["held_up"]} else {}
     unaccepted = sorted(looks.always("unaccepted"))
+    at_home = over_loopback(process, unheard)
     return {
         "unheard": sorted(unheard),
+        "over_loopback": sorted(at_home),
+        "is_loopback_down": is_loopback_down(process) if at_home else None,
         "only_large": bool(held) and is_only_large(held, [taken, acknowledged()]),
         "far": distant,
         "unsent": [one for one in slow if one[0] not in unheard],

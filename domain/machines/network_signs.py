@@ -78,14 +78,40 @@ SMALLER = (
 )
 
 
+ELSEWHERE = "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
+RAISE_LOOPBACK = "Set it up (`ip link set lo up`, in the network of that process; `ip link show lo`). Nobody has to restart."
+LOOK_AT_LOOPBACK = (
+    "Both ends are on one machine, and no firewall, route or link beside it has part in it. Look whether lo is up there (`ip "
+    "link show lo`; `ip link set lo up`), what filters or shapes it (`nft list ruleset`, `iptables -S`: rules on lo; `tc qdisc "
+    "show dev lo`), and whether who listens there accepts (`ss -ltn`: Recv-Q above Send-Q)."
+)
+
+
 def of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     if signs.unheard:
         yield from of_drops(signs)
-        found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
-        fix = "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
-        large, fix = (" where it is large, and small packets get through", SMALLER) if signs.only_large else ("", fix)
-        told = f"what it sends to {', '.join(found[:4])} is not acknowledged{large}"
-        yield Sign(told, fix, is_cure=signs.only_large, about=signs.unheard)
+    for places, (words, fix) in _apart(signs):
+        found = [f"{names[where]} at {where}" if where in names else where for where in places]
+        told = f"what it sends to {', '.join(found[:4])} is not acknowledged{words}"
+        yield Sign(told, fix, is_cure=signs.only_large, about=places)
+
+
+def _apart(signs: VitalSigns) -> Iterator[tuple[tuple[str, ...], tuple[str, str]]]:
+    """What is not acknowledged, by why that may be."""
+    by_why: dict[tuple[str, str], list[str]] = {}
+    for where in signs.unheard:
+        by_why.setdefault(why_unheard(signs, where), []).append(where)
+    yield from ((tuple(places), why) for why, places in by_why.items())
+
+
+def why_unheard(signs: VitalSigns, where: str) -> tuple[str, str]:
+    """In words, empty where there is no more to say, and what to do."""
+    if signs.only_large:
+        return " where it is large, and small packets get through", SMALLER
+    if where in signs.over_loopback:
+        at_home = ": both are on one machine, and it goes over its loopback device"
+        return (f"{at_home}, which is down", RAISE_LOOPBACK) if signs.is_loopback_down else (at_home, LOOK_AT_LOOPBACK)
+    return "", ELSEWHERE
 
 
 def of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:

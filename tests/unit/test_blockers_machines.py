@@ -83,6 +83,14 @@ def test_who_hangs_and_acknowledges_nothing_is_no_trouble_of_our_own_machine(the
     assert (f"what keeperless-activities sends to it at {metrics_address(2)}" in entries[0].observed) is is_told
 
 
+def test_who_hangs_on_our_own_machine_is_told_of_the_way_over_loopback() -> None:
+    where = metrics_address(2)
+    own = signs_of(unheard=(where,), over_loopback=(where,), is_loopback_down=True)
+    (entry,) = found(silent(DUAL, 2), hints=Hints(own_signs=own))
+    assert f"sends to it at {where} is not acknowledged: both are on one machine" in entry.observed
+    assert "ip link set lo up" in entry.fix
+
+
 def test_what_nobody_in_trouble_owns_is_unheard_of_by_our_own_machine() -> None:
     own = signs_of(unheard=(metrics_address(2), "10.9.9.9:5432"))
     entries = found(silent(DUAL, 2), hints=Hints(own_signs=own))

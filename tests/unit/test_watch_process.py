@@ -359,8 +359,56 @@ def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None
         found = watch(start(started, CONNECTING, str(port)))
     assert found["unheard"] == [f"127.0.0.1:{port}"]
     assert told(found, {f"127.0.0.1:{port}": "controller-3000"}) == [
-        f"what it sends to controller-3000 at 127.0.0.1:{port} is not acknowledged"
+        f"what it sends to controller-3000 at 127.0.0.1:{port} is not acknowledged: both are on one machine, and it goes over "
+        "its loopback device"
     ]
+
+
+def test_what_goes_over_loopback_is_told_apart_from_what_leaves_the_machine() -> None:
+    """The kernel sends what is for any address of its own over lo."""
+    places = {"unheard": ("10.0.0.1:9093", "10.0.0.2:9093"), "over_loopback": ("10.0.0.1:9093",)}
+    down, beyond = bad_signs(signs_of(**places, is_loopback_down=True), {})
+    assert down.observed == (
+        "what it sends to 10.0.0.1:9093 is not acknowledged: both are on one machine, and it goes over its loopback device, "
+        "which is down"
+    )
+    assert down.fix.startswith("Set it up (`ip link set lo up`")
+    assert (down.about, beyond.about) == (("10.0.0.1:9093",), ("10.0.0.2:9093",))
+    assert (beyond.observed, "a firewall, a route" in beyond.fix) == (
+        "what it sends to 10.0.0.2:9093 is not acknowledged",
+        True,
+    )
+    filtered, _ = bad_signs(signs_of(**places, is_loopback_down=False), {})
+    assert "down" not in filtered.observed
+    assert "rules on lo" in filtered.fix
+
+
+@pytest.mark.parametrize(
+    ("flags", "namespaces", "is_down"),
+    [("0x8\n", {}, True), ("0x9\n", {}, False), (None, {}, None), ("0x8\n", {"net": "a"}, None),
+     ("0x8\n", {"net": "a", "mnt": "b"}, True)],
+)  # fmt: skip
+def test_whether_loopback_is_down(
+    flags: str | None, namespaces: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, is_down: bool | None
+) -> None:
+    files = {"/proc/7/root/sys/class/net/lo/flags": flags}
+    monkeypatch.setattr(connections, "text", files.get)
+    monkeypatch.setattr(connections, "link", lambda path: namespaces.get(path.rpartition("/")[2]) if "/7/" in path else None)
+    assert connections.is_loopback_down("/proc/7") is is_down
+
+
+def test_which_addresses_are_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As fib_trie and if_inet6 have them."""
+    trie = (
+        "Local:\n  +-- 10.0.0.0/24 2 0 2\n"
+        "     |-- 10.0.0.0\n        /24 link UNICAST\n     |-- 10.0.0.1\n        /32 host LOCAL"
+        "\n     |-- 10.0.0.255\n        /32 link BROADCAST\n"
+    )
+    six = "fd000000000000000000000000000001 02 40 00 80 eth0\n"
+    monkeypatch.setattr(connections, "text", {"/proc/7/net/fib_trie": trie, "/proc/7/net/if_inet6": six}.get)
+    own = {"10.0.0.1:9092", "127.0.0.5:1", "[::1]:9", "[fd00::1]:9092"}
+    assert connections.over_loopback("/proc/7", own | {"10.0.0.2:9092", "10.0.0.255:1", "[fd00::2]:9092"}) == own
+    assert connections.over_loopback("/proc/8", {"10.0.0.1:9092"}) == set()
 
 
 HERE, PEER, BESIDE, OTHER = "10.0.0.1:9092", "10.0.0.2:40000", "10.0.0.2:40009", "10.0.0.3:40001"
@@ -858,7 +906,7 @@ def groups_told(files: dict[str, str], path: str) -> str | None:
             {"unsent": (("10.0.0.1:9", 1, 0.0), ("10.0.0.2:4711", 44_000, 3_120.0), ("10.0.0.2:4712", 70_000, None))},
             "what it sends to 10.0.0.2:4711 (44 kB wait, 3.1 kB a second get through), 10.0.0.2:4712 (70 kB wait) waits in its",
         ),
-        ({"unheard": ("[::1]:9", "10.0.0.1:9")}, "what it sends to [::1]:9, 10.0.0.1:9 is not acknowledged"),
+        ({"unheard": ("[fd00::1]:9", "10.0.0.1:9")}, "what it sends to [fd00::1]:9, 10.0.0.1:9 is not acknowledged"),
     ],
 )
 def test_what_people_are_told(changes: dict[str, object], words: str) -> None:

@@ -8,7 +8,7 @@ from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
 from domain.machines.bad_signs import bad_signs, signed
-from domain.machines.network_signs import MANY_UNREAD, of_askers
+from domain.machines.network_signs import MANY_UNREAD, of_askers, why_unheard
 from domain.machines.node_output import signs_of_output
 from domain.machines.notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
 from domain.machines.standstill_signs import of_deafness
@@ -70,15 +70,16 @@ def _own_signs(
     owners = owned_by(looked, troubled)
     theirs = {where: owners[where] for where in own.unheard if where in owners}
     ours = own.model_copy(update={"unheard": tuple(where for where in own.unheard if where not in theirs)})
-    return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(where)) for where, name in theirs.items()]
+    return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(own, where)) for where, name in theirs.items()]
 
 
-def _deaf_to_us(where: str) -> Sign:
-    return Sign(
-        f"what {OURS} sends to it at {where} is not acknowledged",
+def _deaf_to_us(own: VitalSigns, where: str) -> Sign:
+    words, fix = why_unheard(own, where)
+    shut = (
         f"It takes no connection there any more, or the way from the machine of {OURS} is shut: a firewall, a route, a machine "
-        "that is gone.",
+        "that is gone."
     )
+    return Sign(f"what {OURS} sends to it at {where} is not acknowledged{words}", fix if words else shut)
 
 
 def _deafness(looked: Looked, name: str) -> Iterator[Sign]:
