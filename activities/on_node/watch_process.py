@@ -50,6 +50,7 @@ from activities.on_node.kernel import (
     text,
 )
 from activities.on_node.log_places import covered, devices_of, heap_dump, is_read_only, pace
+from activities.on_node.new_connections import open_anew, worth_a_try
 from activities.on_node.port_holders import data_dir, holder, started_by
 from activities.on_node.stops import stopped, stops
 from activities.on_node.thread_states import held_to, is_stuck, keepers, on_cpu, tracer
@@ -165,6 +166,7 @@ def of_connections(process: str, looks: Looks, taken: dict[tuple[str, str], tupl
     at_home = over_loopback(process, unheard)
     return {
         "unheard": sorted(unheard),
+        "open_anew": open_anew(process, worth_a_try(last["held_up"], unheard, last["listens"])),
         "over_loopback": sorted(at_home),
         "is_loopback_down": is_loopback_down(process) if at_home else None,
         "only_large": bool(held) and is_only_large(held, [taken, acknowledged()]),

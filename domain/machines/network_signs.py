@@ -80,6 +80,16 @@ SMALLER = (
 
 ELSEWHERE = "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
 RAISE_LOOPBACK = "Set it up (`ip link set lo up`, in the network of that process; `ip link show lo`). Nobody has to restart."
+FORGOTTEN = (
+    ": established connections are dropped, while new ones pass: a firewall or NAT between them has forgotten them (its "
+    "session table is full or its idle timeout is short: `conntrack -S`, net.netfilter.nf_conntrack_max and "
+    "nf_conntrack_count, the firewall's session table)"
+)
+RAISE_TABLE = (
+    "Raise that table or timeout there; they come back once the old connections are given up (net.ipv4.tcp_retries2, about 15 "
+    "minutes), or when the process that holds them is restarted. Where the way was cut until just now they go on by themselves "
+    "within two minutes."
+)
 LOOK_AT_LOOPBACK = (
     "Both ends are on one machine, and no firewall, route or link beside it has part in it. Look whether lo is up there (`ip "
     "link show lo`; `ip link set lo up`), what filters or shapes it (`nft list ruleset`, `iptables -S`: rules on lo; `tc qdisc "
@@ -108,6 +118,8 @@ def why_unheard(signs: VitalSigns, where: str) -> tuple[str, str]:
     """In words, empty where there is no more to say, and what to do."""
     if signs.only_large:
         return " where it is large, and small packets get through", SMALLER
+    if where in signs.open_anew:
+        return FORGOTTEN, RAISE_TABLE
     if where in signs.over_loopback:
         at_home = ": both are on one machine, and it goes over its loopback device"
         return (f"{at_home}, which is down", RAISE_LOOPBACK) if signs.is_loopback_down else (at_home, LOOK_AT_LOOPBACK)

@@ -25,7 +25,8 @@ class VitalSigns(ObservedPart):
     `awaiting_cpu`: how many of its threads ran, and how many could have and waited for a CPU, on average; `held_to`: what
     its threads are held to by whoever schedules them, in words. `unheard`: addresses, as `host:port`, that its connections
     lead to and from which nothing comes back, and whether what is small gets through (`only_large`);
-    `over_loopback`: those of them that are its own network's, and whether its loopback device is down; `far`: those to which
+    `open_anew`: those of them to which new connections from its machine open, where those that it has are dropped;
+    `over_loopback`: those that are its own network's, and whether its loopback device is down; `far`: those to which
     the way there and back takes long, and the seconds.
     `unsent`: those that much of what it sends waits for all the time, the bytes that did, and how many a second get through,
     where that is known. `tasks`: processes and threads of its control group,
@@ -100,6 +101,7 @@ class VitalSigns(ObservedPart):
     swapped: int | None = None
     swapped_in: float | None = None
     stolen: float | None = None
+    open_anew: tuple[str, ...] = ()
     over_loopback: tuple[str, ...] = ()
     is_loopback_down: bool | None = None
 

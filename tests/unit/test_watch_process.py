@@ -25,6 +25,7 @@ from activities.on_node import (
     control_groups,
     kernel,
     log_places,
+    new_connections,
     port_holders,
     stops,
     thread_states,
@@ -110,6 +111,8 @@ time.sleep(1.5)
 print("begun", flush=True)
 time.sleep(60)
 """
+
+HERE, PEER, BESIDE, OTHER = "10.0.0.1:9092", "10.0.0.2:40000", "10.0.0.2:40009", "10.0.0.3:40001"
 
 
 @pytest.fixture
@@ -383,6 +386,51 @@ def test_what_goes_over_loopback_is_told_apart_from_what_leaves_the_machine() ->
     assert "rules on lo" in filtered.fix
 
 
+def test_connections_that_a_firewall_has_forgotten_are_told_as_that() -> None:
+    places = {"unheard": ("10.0.0.1:9093", "10.0.0.2:9093"), "open_anew": ("10.0.0.1:9093",)}
+    forgotten, beyond = bad_signs(signs_of(**places), {"10.0.0.1:9093": "controller-3000"})
+    assert forgotten.observed.startswith(
+        "what it sends to controller-3000 at 10.0.0.1:9093 is not acknowledged: established connections are dropped, while new "
+        "ones pass: a firewall or NAT between them has forgotten them"
+    )
+    assert forgotten.fix.startswith("Raise that table or timeout there; they come back once the old connections are given up")
+    assert beyond.observed == "what it sends to 10.0.0.2:9093 is not acknowledged"
+
+
+@pytest.mark.parametrize(
+    ("here", "size", "is_tried"),
+    [("10.0.0.1:50000", 90, True), ("10.0.0.1:50000", 1448, False), (HERE, 90, False)],
+    ids=["small", "as an MTU", "of who asks"],
+)
+def test_a_new_connection_is_tried_where_what_is_small_is_lost_of_its_own(here: str, size: int, *, is_tried: bool) -> None:
+    held = {(here, PEER): size, ("10.0.0.1:50001", OTHER): 90}
+    assert new_connections.worth_a_try(held, {PEER, "10.0.0.9:1"}, [HERE]) == [PEER] * is_tried
+
+
+def test_to_whom_a_new_connection_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither to a queue that is full, which is as a firewall, nor where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as well, socket.socket() as full, socket.socket() as refusing:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        refusing.bind(("127.0.0.1", 0))
+        six = socket.create_server(("::1", 0), family=socket.AF_INET6)
+        places = [f"127.0.0.1:{one.getsockname()[1]}" for one in (well, full, refusing)]
+        places += [f"[::1]:{six.getsockname()[1]}"]
+        with six:
+            assert new_connections.open_anew("/proc/self", places) == [places[0], places[3]]
+        assert new_connections.open_anew("/proc/self", []) == []
+        monkeypatch.setattr(new_connections, "link", lambda path: path)
+        assert new_connections.open_anew("/proc/7", places) == [], "in another network it says nothing"
+
+
+def test_a_look_tries_anew_whom_it_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = ("127.0.0.1:50000", "127.0.0.1:9")
+    seen = {"at": 1.0, "unheard": [ends[1]], "queues": {ends: 90}, "held_up": {ends: 90}, "unaccepted": {}, "unread": set()}
+    looks = watch_process.Looks([{**seen, "listens": [], "at": at} for at in (1.0, 1.6, 2.2)])
+    monkeypatch.setattr(watch_process, "open_anew", lambda process, places: [f"{process} {place}" for place in places])
+    assert watch_process.of_connections("/proc/7", looks, {})["open_anew"] == ["/proc/7 127.0.0.1:9"]
+
+
 @pytest.mark.parametrize(
     ("flags", "namespaces", "is_down"),
     [("0x8\n", {}, True), ("0x9\n", {}, False), (None, {}, None), ("0x8\n", {"net": "a"}, None),
@@ -409,9 +457,6 @@ def test_which_addresses_are_the_machines_own(monkeypatch: pytest.MonkeyPatch) -
     own = {"10.0.0.1:9092", "127.0.0.5:1", "[::1]:9", "[fd00::1]:9092"}
     assert connections.over_loopback("/proc/7", own | {"10.0.0.2:9092", "10.0.0.255:1", "[fd00::2]:9092"}) == own
     assert connections.over_loopback("/proc/8", {"10.0.0.1:9092"}) == set()
-
-
-HERE, PEER, BESIDE, OTHER = "10.0.0.1:9092", "10.0.0.2:40000", "10.0.0.2:40009", "10.0.0.3:40001"
 
 
 @pytest.mark.parametrize(
