@@ -32,7 +32,7 @@ from domain.questions import (
 )
 from domain.records import MigrationRecord
 from domain.standing import InHand
-from ledger.errors import LedgerUnavailable
+from ledger.errors import LedgerMarked, LedgerUnavailable
 
 Seen = TypeVar("Seen", bound=Payload)
 
@@ -160,7 +160,8 @@ def _names_below(kind: type[Exception]) -> set[str]:
 OWN_ERRORS = frozenset(_names_below(KeeperlessError))
 """Types of failures that are worded for people."""
 
-OF_THE_LEDGER = frozenset(_names_below(LedgerUnavailable))
+OF_THE_LEDGER = frozenset(_names_below(LedgerUnavailable) - _names_below(LedgerMarked))
+"""But for what is so for all programs."""
 OWN_WAY = (
     "This is how {0} finds the ledger: where no other entry tells the same of the API, it is that program's own way to it. "
     "Compare KEEPERLESS_LEDGER_URL, the user, his password and the network of its process with those of the API. "

@@ -2,6 +2,7 @@
 
     Transient
     ├── LedgerUnavailable     the database does not answer, or refuses: try again; `fix` says what lets it answer
+    │   ├── LedgerMarked      nobody may change SQLite's files: once somebody takes the mark away, the same call works
     │   ├── LedgerDamaged     what it has stored cannot be read: once it is restored, the same call works
     │   └── RowUnreadable     one of its rows is not as this release writes it: another release may read it
     └── NotFound              no such row: yet, or in another ledger than the one that is meant
@@ -52,6 +53,10 @@ class LedgerUnavailable(Transient):
     def __init__(self, message: str, fix: str = MEND) -> None:
         super().__init__(message)
         self.fix = fix
+
+
+class LedgerMarked(LedgerUnavailable):
+    """Somebody has marked SQLite's files so that nobody may change them, whoever he is and however he finds them."""
 
 
 class LedgerDamaged(LedgerUnavailable):

@@ -73,6 +73,12 @@ OWN_FILE = (
     "all programs the same one), put the file back where KEEPERLESS_LEDGER_URL names it, or mount its file system for writing. "
     "Migrations go on by themselves."
 )
+MARKED = (
+    "Somebody, or a program against intruders, has marked it so. The disk is well, no right is missing, no setting is wrong: "
+    "`lsattr -d {0}` shows it, and `chattr -i -a {0}` as root takes it away; keep away what does it again. A program of "
+    "Keeperless' that has ended meanwhile (SIGBUS, where the -shm was marked) has to be started. "
+    f"{NOTHING_LOST}"
+)
 DELETED = (
     "Kill no program (-9), restore no backup, and delete nothing: what was written last is only in what they have open "
     "(`lsof +L1`). Stop all of Keeperless' programs in order, with SIGTERM: the last one that closes the ledger writes that "

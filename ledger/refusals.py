@@ -5,13 +5,15 @@ import os
 import re
 import resource
 import sqlite3
+from collections.abc import Mapping
 
 from sqlalchemy import exc
 
 from domain.errors import KeeperlessError
 from ledger.connecting import OPEN_FILES
-from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable
-from ledger.fixes import FOREIGN_TRIGGER, fix_of
+from ledger.errors import LedgerDamaged, LedgerMarked, LedgerMisuse, LedgerUnavailable
+from ledger.fixes import FOREIGN_TRIGGER, MARKED, fix_of
+from ledger.marks import marked
 
 UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
@@ -65,6 +67,8 @@ def translated(error: exc.SQLAlchemyError, file: str = "") -> KeeperlessError:
     if isinstance(error, exc.DBAPIError) and not is_of_a_value:
         is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None
         function = getattr(getattr(cause, "diag", None), "source_function", None)
+        if code in OF_MARKS and (marks := marked(file)):
+            return _marked(said, marks)
         if code == sqlite3.SQLITE_CANTOPEN and (number := why_not_opened(file)):
             return _not_opened(said, number)
         fix = fix_of(code, is_of_a_connection=is_of_a_connection, function=function, said=said)
@@ -86,6 +90,17 @@ def why_not_opened(file: str) -> int:
     except OSError as error:
         return error.errno or 0
     return 0 if os.access(file, os.R_OK | os.W_OK) else errno.EACCES
+
+
+OF_MARKS = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+"""What SQLite says where the system does not let it change a file (EPERM)."""
+
+
+def _marked(said: str, marks: Mapping[str, str]) -> LedgerMarked:
+    told = ", ".join(f"{path} ({words})" for path, words in marks.items())
+    return LedgerMarked(
+        f"the ledger's database takes no writes: nobody may change {told} ({said})", MARKED.format(" ".join(marks))
+    )
 
 
 def _not_opened(said: str, number: int) -> LedgerUnavailable:

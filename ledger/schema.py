@@ -63,7 +63,7 @@ def _upgrade(url: str, timeouts: Timeouts) -> None:
                 _refuse_newer(connection)
                 command.upgrade(_config(connection), "head")
     except exc.SQLAlchemyError as error:
-        raise translated(error) from error
+        raise translated(error, str(engine.url.database)) from error
     finally:
         engine.dispose()
 
@@ -76,7 +76,7 @@ def _is_current(url: str, timeouts: Timeouts) -> bool:
             heads = ScriptDirectory(str(SCRIPTS)).get_heads()
             return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
     except exc.SQLAlchemyError as error:
-        raise translated(error) from error
+        raise translated(error, str(engine.url.database)) from error
     finally:
         engine.dispose()
 
