@@ -14,6 +14,7 @@ from pydantic import Field
 
 from api.absences import absence_of, heard_of, in_time, missing
 from api.answers import Outgoing
+from api.between import asking, is_unanswered, of_between, silent_for_all
 from api.changes import changed_here
 from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
@@ -33,6 +34,7 @@ from domain.blocker_codes import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
     MACHINE,
+    NO_WORKER,
     OBSERVATION_FAILED,
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
@@ -92,22 +94,26 @@ async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
-    (looked, looker), (run, unled), unwritable, askers, apart = await asyncio.gather(
+    (looked, looker), (run, unled, both), unwritable, askers, apart = await asyncio.gather(
         _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
         _askers(wiring),
         _apart(wiring, until),
     )
+    between = [of_between(both, wiring.temporal.address, now)] if both and is_unanswered(looked, run, now) else []
+    if between:
+        unled, run = None, silent_for_all(run, now)
     seen = looked if isinstance(looked, BlockersSeen) else None
     asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
     written = _known(record, seen, run, events, commands, now, looker.ahead, is_mute=unwritable is not None)
     known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
+    own = [entry for entry in own if not between or entry.code != NO_WORKER]
     own += [_with_another_ledger(one, wiring, now) for one in apart]
     # Nobody is missing where the API asks in the wrong place: that it may comes first.
     told = [*known, *own] if run.unserved else [*own, *known]
-    found = [*(seen.blockers if seen is not None else ()), *told]
+    found = [*between, *(seen.blockers if seen is not None else ()), *told]
     is_hanging = False
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
@@ -248,14 +254,16 @@ async def _events(wiring: Wiring, migration_id: str, after: int = 0) -> list[Eve
     return found
 
 
-async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> tuple[RunSeen, Blocker | None]:
-    """What Temporal says of the run, and the entry of the worker that is missing."""
+async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> tuple[RunSeen, Blocker | None, str]:
+    """What Temporal says of the run, and where nobody leads it the entry of the worker that is missing, and who asks although
+    nothing of them comes."""
     run = await run_seen(wiring.temporal, record)
     if run.is_led:
         tasks = await asyncio.gather(*(_with_signs(wiring, task, now, until) for task in run.tasks))
-        return replace(run, tasks=tuple(tasks)), None
+        return replace(run, tasks=tuple(tasks)), None, ""
     unled = "nobody answers a question to the migration's workflow"
-    return run, await missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
+    entry, both = await asyncio.gather(missing(wiring, TaskQueue.MIGRATIONS, unled, now, until), asking(wiring, until))
+    return run, entry, both
 
 
 async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: float) -> PendingTask:

@@ -108,6 +108,7 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
         fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
         named=named,
         has_run_out=has_run_out,
+        is_unheard=still_there is not None,
     )
 
 

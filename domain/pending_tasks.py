@@ -63,7 +63,8 @@ class PendingTask:
     one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
     there since it could be taken, and is not given it; empty where nobody does. `last_asked`: who has asked there last, as a
     sentence without a stop; empty where that is not known. `has_run_out`: the attempt before ran out of its time, so that this
-    one may be in work for long and yet not go well.
+    one may be in work for long and yet not go well. `is_unheard`: attempts before ended because nothing was heard of a worker
+    that has been there all the time.
     """
 
     what: str
@@ -84,6 +85,7 @@ class PendingTask:
     asked_by: str = ""
     last_asked: str = ""
     has_run_out: bool = False
+    is_unheard: bool = False
 
 
 def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
