@@ -29,9 +29,9 @@ FIX = (
     "Do not restart the workers: they are well by what is seen here, and would have the same before them. Look which program "
     "has the port of TEMPORAL_ADDRESS ({}; `ss -ltnp` there). A proxy or an ingress: its limit of concurrent HTTP/2 streams "
     "(nginx http2_max_concurrent_streams, Envoy max_concurrent_streams: each question for tasks keeps one for a minute, a "
-    "worker has dozens), its timeouts, its log. Temporal itself: its own limits (frontend.namespaceRPS, frontend.namespaceCount), and its "
-    "log. The workers' logs have what fails of it: `Network error while sending worker heartbeat`, `Error when recording "
-    "heartbeat: Timeout expired`. Migrations go on by themselves."
+    "worker has dozens), its timeouts, its log. Temporal itself: its own limits (frontend.namespaceRPS, "
+    "frontend.namespaceCount), and its log. The workers' logs have what fails of it: `Network error while sending worker "
+    "heartbeat`, `Error when recording heartbeat: Timeout expired`. Migrations go on by themselves."
 )
 
 
