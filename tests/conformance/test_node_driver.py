@@ -486,7 +486,7 @@ async def test_a_start_that_finds_no_room_says_so(local: LocalNodes, monkeypatch
 
     async def full(self: LocalMachine, arguments: Sequence[str], *rest: Any) -> Completed:
         if arguments[0] == "python3":
-            said = {"lines": [], "changed_at": None, "elsewhere": "", "full": ["/run/node.pid"]}
+            said = {"lines": [], "changed_at": None, "elsewhere": "", "full": ["/run/node.pid"], "read_only": [], "deleted": []}
             return Completed(0, json.dumps(said), "")
         failed = Completed(1, "", "start: 6: echo: echo: I/O error")
         return failed if START in arguments else await run(self, arguments, *rest)
