@@ -8,7 +8,6 @@ in sync as long, too.
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook, watch_process
@@ -17,13 +16,13 @@ from activities.reaching import Unresolved, resolve
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, addresses_of, host_and_port
 from domain.errors import KeeperlessError, Transient
 from domain.machines.standstill_signs import of_standstill
+from domain.zk_to_kraft.causes.owners import LISTENERS
 
 AT_ONCE = 12
 """Nodes that are looked at, each for a second."""
 PATIENCE = 6.0
 """Seconds for all: who is not heard by then has nothing said of him, and the look before the stop grows old meanwhile."""
 RESOLVED_IN = 1.0
-LISTENERS = ("listeners", "advertised.listeners")
 THE_WAY = (
     "With one more away, partitions could be left that nobody may write. Look at the way there from its machine: a firewall, a "
     "route, a link that loses packets, an address that has changed. It goes on by itself then."
@@ -33,37 +32,28 @@ THE_WAY = (
 async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
     """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that
     cannot be asked says nothing, for its node is looked at in all other ways."""
-    free, remaining = asyncio.Semaphore(AT_ONCE), [node for node in spec.nodes if node.id not in stopped]
-    peers = asyncio.ensure_future(_peers(spec, stopped, drivers))
+    free = asyncio.Semaphore(AT_ONCE)
 
     async def why(node: NodeSpec) -> str | None:
         async with free:
-            return await _why(spec, node, drivers, peers)
+            return await _why(spec, node, stopped, drivers)
 
-    asked = [asyncio.ensure_future(why(node)) for node in remaining]
+    asked = [asyncio.ensure_future(why(node)) for node in spec.nodes if node.id not in stopped]
     if not asked:
         return None
     try:
         done, _ = await asyncio.wait(asked, timeout=PATIENCE)
     finally:
-        for one in (*asked, peers):
+        for one in asked:
             one.cancel()
     return next((found for one in asked if one in done and (found := one.result()) is not None), None)
 
 
-@dataclass(frozen=True)
-class _Peers:
-    """`ports`: at which nodes that stay listen. `going`: addresses of those that are to be stopped, whom others may miss."""
-
-    ports: frozenset[int]
-    going: frozenset[str]
-
-    def missed(self, unheard: Collection[str]) -> list[str]:
-        """By the port, for an address may have changed under a node that has kept the one of before."""
-        return [where for where in unheard if host_and_port(where)[1] in self.ports and where not in self.going]
-
-
-async def _peers(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> _Peers:
+async def _missed(spec: ClusterSpec, unheard: Collection[str], stopped: Collection[int], drivers: NodeDrivers) -> list[str]:
+    """Those of these addresses at which nodes that stay listen: by the port, for an address may have changed under a node that
+    has kept the one of before. Those that are to be stopped others may miss."""
+    if not unheard:
+        return []
     ports, going = set[int](), set[str]()
     for node in spec.nodes:
         for host, port in await _listening(node, drivers):
@@ -71,7 +61,7 @@ async def _peers(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrive
                 ports.add(port)
             else:
                 going.update(f"[{number}]:{port}" if ":" in number else f"{number}:{port}" for number in await _numbers(host))
-    return _Peers(frozenset(ports), frozenset(going))
+    return [where for where in unheard if host_and_port(where)[1] in ports and where not in going]
 
 
 async def _listening(node: NodeSpec, drivers: NodeDrivers) -> list[tuple[str, int]]:
@@ -91,7 +81,7 @@ async def _numbers(host: str) -> tuple[str, ...]:
         return ()
 
 
-async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers, peers: "asyncio.Future[_Peers]") -> str | None:
+async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
     driver = drivers.driver(node)
     try:
         process = await driver.process()
@@ -104,7 +94,7 @@ async def _why(spec: ClusterSpec, node: NodeSpec, drivers: NodeDrivers, peers: "
     found = next(of_standstill(alone), None)
     if found is not None:
         return f"{spec.node_name(node.id)} stands still: {found.observed}. Nothing was stopped: {found.fix}"
-    missed = (await asyncio.shield(peers)).missed(signs.unheard)
+    missed = await _missed(spec, signs.unheard, stopped, drivers)
     if not missed:
         return None
     sent = f"what it sends to {', '.join(missed)} is not acknowledged"
