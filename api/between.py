@@ -10,14 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api.absences import heard_of, in_time
-from api.full_volumes import HERE, processes_at
+from api.full_volumes import port_here, processes_at
 from api.pending import RunSeen
 from api.pollers import Poller, pid_here, refusal, signs_of
 from api.programs import FRESH, process_of
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MOST_OBSERVED, NO_WORKER, PROGRAM_OF
-from domain.cluster import host_and_port
 from domain.contracts import TaskQueue
 from domain.pending_tasks import PendingTask, is_silent, is_untaken
 
@@ -96,8 +95,8 @@ def _is_settled(poller: Poller, queue: TaskQueue, now: datetime) -> bool:
 
 def _holder(address: str) -> list[str]:
     """Which program has that port, where it is this machine's."""
-    host, port = host_and_port(address.rpartition("//")[2])
-    pids = processes_at(port)[:1] if host in HERE else []
+    port = port_here(address)
+    pids = processes_at(port)[:1] if port is not None else []
     try:
         return [f"the port {port} is held by {Path(f'/proc/{pid}/comm').read_text().strip()}, process {pid}" for pid in pids]
     except OSError:

@@ -173,6 +173,11 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def address_at(number: str, port: int | str) -> str:
+    """`host:port` of an IP address, one of IPv6 in brackets."""
+    return f"[{number}]:{port}" if ":" in number else f"{number}:{port}"
+
+
 def host_of(address: str) -> str:
     """Of `host:port`, or of a URL; in small letters, as names are alike in both."""
     host = urlsplit(address).hostname or "" if "://" in address else address.rpartition(":")[0].strip("[]")

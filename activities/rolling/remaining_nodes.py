@@ -13,7 +13,7 @@ from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
 from activities.reaching import Unresolved, resolve
-from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, addresses_of, host_and_port
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
 from domain.errors import KeeperlessError, Transient
 from domain.machines.standstill_signs import of_standstill
 from domain.zk_to_kraft.causes.owners import LISTENERS
@@ -60,7 +60,7 @@ async def _missed(spec: ClusterSpec, unheard: Collection[str], stopped: Collecti
             if node.id not in stopped:
                 ports.add(port)
             else:
-                going.update(f"[{number}]:{port}" if ":" in number else f"{number}:{port}" for number in await _numbers(host))
+                going.update(address_at(number, port) for number in await _numbers(host))
     return [where for where in unheard if host_and_port(where)[1] in ports and where not in going]
 
 

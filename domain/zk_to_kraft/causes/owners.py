@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from domain.cluster import address_in, addresses_of, host_of, servers_in
+from domain.cluster import address_at, address_in, addresses_of, host_of, servers_in
 from domain.zk_to_kraft.causes.case import Looked
 
 LISTENERS = ("advertised.listeners", "listeners")
@@ -31,5 +31,4 @@ def _with_numbers(looked: Looked, places: Iterable[tuple[str, str]]) -> Iterator
     for address, name in places:
         yield address, name
         for number in looked.hints.numbers.get(host_of(address), ()):
-            host = f"[{number}]" if ":" in number else number
-            yield f"{host}:{address.rpartition(':')[2]}", name
+            yield address_at(number, address.rpartition(":")[2]), name
