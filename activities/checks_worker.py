@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
@@ -20,9 +20,7 @@ from activities.queues import Manner, Queue, serve
 from activities.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings
 from activities.workplace import sweep
-from console.inherited import take_signals_as_they_are
-from console.leaving import exit_cleanly
-from console.logs import configure_logs
+from console.program import Program, run_program
 from domain.contracts import TaskQueue
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
@@ -51,8 +49,16 @@ def checks_activities(
     return [Checking(ports, runner, messages, work).run_check, Planning(ports, rehearse).rehearse_plan]
 
 
-async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
-    """Serve until SIGINT or SIGTERM."""
+PROGRAM = Program(
+    "keeperless-checks",
+    "Compares ZooKeeper with KRaft and clients' data with what it was, on Spark or a local engine; rehearses the copy.",
+    "Runs where the nodes' files can be read; needs Temporal and the ledger.",
+    (ActivitySettings, CheckSettings),
+)
+
+
+async def run(settings: ActivitySettings, checks: CheckSettings) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code."""
 
     async def queues(ports: Ports, stack: AsyncExitStack) -> list[Queue]:
         await asyncio.to_thread(checks.make_digest_key)
@@ -65,14 +71,11 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
         served = checks_activities(ports, runner, messages, rehearsal, work_directory(checks))
         return [Queue(TaskQueue.CHECKS, served, CHECKS_AT_ONCE)]
 
-    await serve(settings, MANNER, queues, spark=checks.spark)
+    return await serve(settings, MANNER, queues, spark=checks.spark)
 
 
-def main() -> None:
-    take_signals_as_they_are()
-    configure_logs("keeperless-checks")
-    asyncio.run(run(ActivitySettings(), CheckSettings()))
-    exit_cleanly()
+def main() -> NoReturn:
+    run_program(PROGRAM, lambda: asyncio.run(run(ActivitySettings(), CheckSettings())))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.envconfig import ClientConfig
 from temporalio.worker import Worker
 
 from activities.adapters.artefacts import DirectoryArtefacts
@@ -25,8 +22,10 @@ from activities.failures import FailureTranslator
 from activities.observing.observe import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
+from console.program import CannotStart
+from console.temporal import connected
 from domain.contracts import TaskQueue
-from ledger.errors import LedgerUnavailable
+from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
 
 PAUSE = timedelta(seconds=2)
@@ -59,12 +58,10 @@ QueuesOf = Callable[[Ports, AsyncExitStack], Awaitable[Sequence[Queue]]]
 """Makes the queues; what has to be closed at the end goes on the stack."""
 
 
-async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> None:
-    """Serve until SIGINT or SIGTERM. `told`: what the log says besides when it begins."""
+async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code. `told`: what the log says besides when it begins."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(manner.threads, thread_name_prefix="blocking"))
-    config = ClientConfig.load_client_connect_config()
-    config.setdefault("target_host", "localhost:7233")
     secrets = EnvironmentAndFileSecrets()
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -79,7 +76,7 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
             artefacts=DirectoryArtefacts(settings.artefacts),
         )
         queues = await queues_of(ports, stack)
-        client = await Client.connect(**config, data_converter=pydantic_data_converter)
+        client = await connected()
         for queue in queues:
             worker = Worker(
                 client,
@@ -92,8 +89,9 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
             )
             await stack.enter_async_context(worker)
         served = [queue.name for queue in queues]
-        structlog.get_logger().info("serving", task_queues=served, server=config["target_host"], **told)
+        structlog.get_logger().info("serving", task_queues=served, server=client.service_client.config.target_host, **told)
         await until_told(stop)
+    return 0
 
 
 async def opened(url: str, stack: AsyncExitStack, stop: asyncio.Event) -> SqlLedger:
@@ -101,6 +99,8 @@ async def opened(url: str, stack: AsyncExitStack, stop: asyncio.Event) -> SqlLed
     while True:
         try:
             return await _unless_told(stop, stack.enter_async_context(open_ledger(url)))
+        except LedgerMisuse as error:
+            raise CannotStart(f"KEEPERLESS_LEDGER_URL: {error}") from error
         except LedgerUnavailable as error:
             if stop.is_set():
                 raise

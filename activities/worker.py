@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from activities.adapters.four_letter_words import FourLetterWords
 from activities.adapters.listeners import TcpListeners
@@ -26,9 +26,7 @@ from activities.rolling.starting import Starting
 from activities.settings import ActivitySettings
 from activities.window.leaving import Leaving
 from activities.window.wiping import Wiping
-from console.inherited import take_signals_as_they_are
-from console.leaving import exit_cleanly
-from console.logs import configure_logs
+from console.program import Program, run_program
 from domain.contracts import TaskQueue
 
 MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=timedelta(seconds=5))
@@ -68,8 +66,16 @@ def watch_activities(ports: Ports, notes: MachineNotes) -> list[Callable[..., An
     ]
 
 
-async def run(settings: ActivitySettings) -> None:
-    """Serve both queues until SIGINT or SIGTERM."""
+PROGRAM = Program(
+    "keeperless-activities",
+    "Observes clusters, and restarts and changes their nodes.",
+    "Runs on the machine of the nodes, as a user that may stop and start them; needs Temporal and the ledger.",
+    (ActivitySettings,),
+)
+
+
+async def run(settings: ActivitySettings) -> int:
+    """Serve both queues until SIGINT or SIGTERM; the exit code."""
 
     async def queues(ports: Ports, stack: AsyncExitStack) -> list[Queue]:
         notes = await stack.enter_async_context(MachineNotes(ports, SpecDrivers()))
@@ -78,14 +84,11 @@ async def run(settings: ActivitySettings) -> None:
             Queue(TaskQueue.WATCH, watch_activities(ports, notes), settings.max_watches),
         ]
 
-    await serve(settings, MANNER, queues)
+    return await serve(settings, MANNER, queues)
 
 
-def main() -> None:
-    take_signals_as_they_are()
-    configure_logs("keeperless-activities")
-    asyncio.run(run(ActivitySettings()))
-    exit_cleanly()
+def main() -> NoReturn:
+    run_program(PROGRAM, lambda: asyncio.run(run(ActivitySettings())))
 
 
 if __name__ == "__main__":

@@ -57,9 +57,6 @@ def _end(lines: Sequence[str]) -> str:
         return ""
     kind, _, said = told[0].partition(": ")
     name = kind.rpartition(".")[2]
-    if name == "ValidationError":
-        fields = [line.partition(" [type=")[0].strip() for line in told[1:] if " For further information " not in line]
-        return f"{name}: {' '.join([stripped(said, is_prose=True), *map(stripped, fields)])}"
     return f"{name}: {said if kind.startswith(TOLD) else stripped(said, is_prose=True)}"
 
 

@@ -3,7 +3,6 @@
 import ast
 import difflib
 import inspect
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel
 
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
+from console.program import default_of
 from docs.blockers_page import blockers
 from docs.checks_page import checks
 from domain.cluster import Role
@@ -134,15 +134,12 @@ def _settings(model: type[BaseModel], prefix: str) -> str:
     lines = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in model.model_fields.items():
         called = f"{prefix}{name.upper()}" if prefix else name
-        lines.append(f"| `{called}` | {_default(field.default)} | {field.description} |")
+        lines.append(f"| `{called}` | {_code(default_of(field.default))} | {field.description} |")
     return "\n".join(lines) + "\n"
 
 
-def _default(value: object) -> str:
-    """As somebody would write it, on any machine."""
-    if isinstance(value, timedelta):
-        value = f"{value.total_seconds():g} s"
-    return "-" if value in {None, ()} else f"`{str(value).replace(str(Path.home()), '~')}`"
+def _code(text: str) -> str:
+    return f"`{text}`" if text else "-"
 
 
 DRIFT_HEAD = """\

@@ -2,17 +2,15 @@
 
 import asyncio
 import signal
+from typing import NoReturn
 
 import structlog
-from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.envconfig import ClientConfig
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from console.inherited import take_signals_as_they_are
-from console.leaving import exit_cleanly, until_told
-from console.logs import configure_logs
+from console.leaving import until_told
+from console.program import Program, run_program
+from console.temporal import connected
 from domain.contracts import TaskQueue
 from workflows.zk_to_kraft import ZkToKraftMigration
 
@@ -35,12 +33,17 @@ CACHED_WORKFLOWS = 200
 """A cached workflow takes about 0.75 MiB; a migration waits nearly always, and is read again from its history in no time."""
 
 
-async def run() -> None:
+PROGRAM = Program(
+    "keeperless-workflows",
+    "Runs the workflows of migrations: what happens next, and when.",
+    "Needs Temporal and nothing else; runs on any machine, in any number of copies.",
+)
+
+
+async def run() -> int:
     """Serve until SIGINT or SIGTERM."""
     log = structlog.get_logger()
-    config = ClientConfig.load_client_connect_config()
-    config.setdefault("target_host", "localhost:7233")
-    client = await Client.connect(**config, data_converter=pydantic_data_converter)
+    client = await connected()
     worker = Worker(
         client,
         task_queue=TaskQueue.MIGRATIONS,
@@ -52,15 +55,13 @@ async def run() -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with worker:
-        log.info("serving", task_queue=TaskQueue.MIGRATIONS, server=config["target_host"])
+        log.info("serving", task_queue=TaskQueue.MIGRATIONS, server=client.service_client.config.target_host)
         await until_told(stop)
+    return 0
 
 
-def main() -> None:
-    take_signals_as_they_are()
-    configure_logs("keeperless-workflows")
-    asyncio.run(run())
-    exit_cleanly()
+def main() -> NoReturn:
+    run_program(PROGRAM, lambda: asyncio.run(run()))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Whoever starts our programs, they learn how their children end, and no node inherits deafness: real processes."""
 
+import inspect
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from console.program import run_program
 
 REPOSITORY = Path(__file__).parent.parent.parent
 ASKS = """
@@ -44,8 +45,6 @@ def test_what_it_would_inherit_is_what_it_cannot_work_with() -> None:
     assert (code, int(blocked, 16) & 1 << signal.SIGTERM - 1) == ("255", 1 << signal.SIGTERM - 1)
 
 
-@pytest.mark.parametrize("program", ["activities.worker", "activities.checks_worker", "workflows.worker", "api.server"])
-def test_every_program_of_ours_begins_with_it(program: str) -> None:
-    path = REPOSITORY / f"{program.replace('.', '/')}.py"
-    main = path.read_text(encoding="utf-8").partition("\ndef main() -> ")[2]
-    assert 0 < main.find("take_signals_as_they_are()") < main.find("configure_logs(")
+def test_every_program_of_ours_begins_with_it() -> None:
+    begins = inspect.getsource(run_program)
+    assert 0 < begins.find("take_signals_as_they_are()") < begins.find("configure_logs(") < begins.find("serve()")

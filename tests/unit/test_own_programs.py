@@ -258,16 +258,6 @@ TRACEBACK = ("Traceback (most recent call last):", '  File "/opt/x.py", line 3, 
         (
             (
                 *TRACEBACK,
-                "pydantic_core._pydantic_core.ValidationError: 1 validation error for ActivitySettings",
-                "max_effects",
-                "  Input should be greater than or equal to 2 [type=greater_than_equal, input_value='hunter2', input_type=str]",
-                "    For further information visit https://errors.pydantic.dev/2.12/v/greater_than_equal",
-            ),
-            "ValidationError: 1 validation error for ActivitySettings max_effects Input should be greater than or equal to 2",
-        ),
-        (
-            (
-                *TRACEBACK,
                 "ValueError: of before",
                 SERVING,
             ),

@@ -1,0 +1,98 @@
+"""A console script: `--help`, `--version`, wrong settings and a missing server answered in one sentence, then its work."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+from pydantic import BaseModel, ValidationError
+
+from console.inherited import take_signals_as_they_are
+from console.leaving import exit_cleanly
+from console.logs import configure_logs
+
+WRONG_SETTINGS = 2
+"""The exit code when a person has to change a setting first; argparse's own for wrong arguments."""
+
+EXIT_CODES = """\
+exit codes:
+  0   stopped by SIGINT or SIGTERM
+  1   an error; the log ends with it (keeperless-api: the port is taken)
+  2   a setting or an argument is wrong
+  69  Temporal does not answer
+  75  this machine starts no more threads; start the program again
+"""
+
+
+class CannotStart(Exception):
+    """Why a program cannot start: one sentence for the person who starts it. `code` is the exit code."""
+
+    def __init__(self, sentence: str, code: int = WRONG_SETTINGS) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Program:
+    """One of our console scripts. `needs`: what has to be there, and where the program runs. `settings`: all that it reads."""
+
+    name: str
+    does: str
+    needs: str
+    settings: tuple[type[BaseModel], ...] = ()
+
+
+def run_program(program: Program, serve: Callable[[], int]) -> NoReturn:
+    """Answer `--help` and `--version`; else serve, and leave with the exit code that `serve` returns."""
+    _parser(program).parse_args()
+    take_signals_as_they_are()
+    configure_logs(program.name)
+    log = structlog.get_logger()
+    try:
+        code = serve()
+    except ValidationError as error:
+        log.error("cannot start with these settings", error=wrong_settings(error))  # noqa: TRY400 - no bug, no traceback
+        code = WRONG_SETTINGS
+    except CannotStart as error:
+        log.error("cannot start", error=str(error))  # noqa: TRY400
+        code = error.code
+    exit_cleanly(code)
+
+
+def wrong_settings(error: ValidationError) -> str:
+    """Each wrong setting by the name of its variable, without its value."""
+    return "; ".join(
+        f"{'.'.join(('KEEPERLESS_' + str(part).upper()) for part in each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+        for each in error.errors()
+    )
+
+
+def default_of(value: object) -> str:
+    """A setting's default as a person would write it, on any machine; empty where there is none."""
+    if isinstance(value, timedelta):
+        value = f"{value.total_seconds():g} s"
+    return "" if value is None or value == () else str(value).replace(str(Path.home()), "~")
+
+
+def _parser(program: Program) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program.name,
+        description=f"{program.does} {program.needs}",
+        epilog=f"{_settings(program)}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{program.name} {version('keeperless')}")
+    parser.add_argument("label", nargs="?", help="ignored; tells this process from others in ps")
+    return parser
+
+
+def _settings(program: Program) -> str:
+    lines = ["settings, all of them environment variables (docs/configuration.md):"]
+    for model in program.settings:
+        for name, field in model.model_fields.items():
+            lines.append(f"  KEEPERLESS_{name.upper():<20} {default_of(field.default)}".rstrip())
+    return "\n".join([*lines, "  TEMPORAL_ADDRESS, …            as Temporal's own command line reads them\n"])
