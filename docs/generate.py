@@ -13,6 +13,7 @@ from api.settings import ApiSettings
 from console.program import default_of
 from docs.blockers_page import blockers
 from docs.checks_page import checks
+from docs.cluster_page import cluster
 from domain.cluster import Role
 from domain.decisions import NodeStage
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
@@ -219,6 +220,7 @@ def _linked(code: str) -> str:
 
 
 PAGES = {
+    "cluster.md": cluster,
     "node-stages.md": node_stages,
     "configuration.md": configuration,
     "drift-kinds.md": drift_kinds,

@@ -16,7 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
 SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
-NodeId = Annotated[int, Field(strict=True, ge=0, le=2_147_483_647)]
+NodeId = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=0,
+        le=2_147_483_647,
+        description="Its `broker.id` or `node.id`, unique among all nodes.",
+    ),
+]
+HostName = Annotated[str, Field(min_length=1)]
 CLASS_PATH_OPTIONS = ("-cp", "-classpath", "--class-path")
 
 
@@ -48,8 +57,12 @@ class PlainProcess(SpecModel):
     """
 
     kind: Literal["plain-process"] = "plain-process"
-    start_command: Annotated[tuple[str, ...], Field(min_length=1)]
-    pid_file: AbsolutePath
+    start_command: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="Program and arguments that start the node in the foreground. `{properties}` stands for its file."
+    )
+    pid_file: AbsolutePath = Field(
+        description="Holds the id of the running process. Keeperless reads it, and writes it when it starts the node."
+    )
     output_file: AbsolutePath = Field(description="Standard output and error of the process are appended here.")
 
     @field_validator("start_command")
@@ -79,10 +92,10 @@ class ConfigurationManagement(SpecModel):
 
 
 class NodeDriverSpec(SpecModel):
-    """How a node is reached (`transport`) and how its process is started and stopped (`service`)."""
+    """How a node is reached, and how its process is started and stopped."""
 
-    transport: LocalTransport = LocalTransport()
-    service: PlainProcess
+    transport: LocalTransport = Field(default=LocalTransport(), description="How the node's machine is reached.")
+    service: PlainProcess = Field(description="How the node's process is started, stopped and found.")
     configuration_management: ConfigurationManagement | None = Field(
         default=None,
         description="Paused before the node's file first changes, released at the end. Without it nothing is paused.",
@@ -93,14 +106,14 @@ class JolokiaEndpoint(SpecModel):
     """Jolokia's JVM agent, e.g. `http://127.0.0.1:7771/jolokia`."""
 
     kind: Literal["jolokia"] = "jolokia"
-    url: Annotated[str, Field(pattern=r"^https?://")]
+    url: Annotated[str, Field(pattern=r"^https?://")] = Field(description="Address of the agent on the node.")
 
 
 class PrometheusEndpoint(SpecModel):
     """The Prometheus JMX exporter with its default rules, e.g. `http://127.0.0.1:7071/metrics`."""
 
     kind: Literal["prometheus"] = "prometheus"
-    url: Annotated[str, Field(pattern=r"^https?://")]
+    url: Annotated[str, Field(pattern=r"^https?://")] = Field(description="Address of the exporter's page on the node.")
 
 
 MetricsEndpoint = Annotated[JolokiaEndpoint | PrometheusEndpoint, Field(discriminator="kind")]
@@ -110,14 +123,14 @@ class NodeSpec(SpecModel):
     """What brokers and controllers have in common."""
 
     id: NodeId
-    host: Annotated[str, Field(min_length=1)]
-    rack: str | None = None
-    driver: NodeDriverSpec
+    host: HostName = Field(description="Host name or address, as the other nodes reach it.")
+    rack: str | None = Field(default=None, description="Its `broker.rack`. Brokers of one wave are of one rack.")
+    driver: NodeDriverSpec = Field(description="How the node is reached, started and stopped.")
     kafka_home: AbsolutePath = Field(description="Kafka's installation; its jars are in the folder libs.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment of the process: JAVA_HOME, …")
-    properties_file: AbsolutePath
-    log_dirs: Annotated[tuple[AbsolutePath, ...], Field(min_length=1)]
-    metrics: MetricsEndpoint
+    properties_file: AbsolutePath = Field(description="The file that the start command reads. A migration edits it.")
+    log_dirs: Annotated[tuple[AbsolutePath, ...], Field(min_length=1)] = Field(description="All directories of its `log.dirs`.")
+    metrics: MetricsEndpoint = Field(description="Where the node's JMX metrics are read.")
 
     @property
     def further_classes(self) -> list[str]:
@@ -140,7 +153,7 @@ class BrokerSpec(NodeSpec):
 class ControllerSpec(NodeSpec):
     """A controller that the migration creates: its properties file and directories need not exist yet."""
 
-    port: Annotated[int, Field(strict=True, ge=1, le=65535)]
+    port: Annotated[int, Field(strict=True, ge=1, le=65535)] = Field(description="Port of its controller listener.")
     base_properties: AbsolutePath | None = Field(
         default=None,
         description="A properties file of yours to start from. Without it one is rendered from the first broker's.",
@@ -150,8 +163,8 @@ class ControllerSpec(NodeSpec):
 class ZooKeeperMemberSpec(SpecModel):
     """One server of the ensemble: where its files are. They are read only; its data is copied for a rehearsal."""
 
-    host: Annotated[str, Field(min_length=1)]
-    transport: LocalTransport = LocalTransport()
+    host: HostName = Field(description="Host name or address, as in `connect`.")
+    transport: LocalTransport = Field(default=LocalTransport(), description="How the server's machine is reached.")
     data_dir: AbsolutePath = Field(description="Its `dataDir`: the folder above `version-2`.")
     data_log_dir: AbsolutePath | None = Field(default=None, description="Its `dataLogDir`, where that is another one.")
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
@@ -205,8 +218,10 @@ def addresses_of(listeners: str) -> dict[str, str]:
 class ZooKeeperSpec(SpecModel):
     """The ensemble that the cluster uses now. `connect` is what brokers have in `zookeeper.connect`, chroot included."""
 
-    connect: Annotated[str, Field(pattern=r"^[^/\s]+:\d+(,[^/\s]+:\d+)*(/[^\s]*)?$")]
-    session_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    connect: Annotated[str, Field(pattern=r"^[^/\s]+:\d+(,[^/\s]+:\d+)*(/[^\s]*)?$")] = Field(
+        description="`host:port,…`, then the chroot, as the brokers have it in `zookeeper.connect`."
+    )
+    session_timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=10.0, description="Of Keeperless's own session.")
     digest_auth: SecretRef | None = Field(default=None, description="Refers to `user:password` of a digest identity.")
     members: tuple[ZooKeeperMemberSpec, ...] = Field(
         default=(), description="Servers whose files can be read; a rehearsal needs one of them."
@@ -222,21 +237,31 @@ class ZooKeeperSpec(SpecModel):
 class KafkaClientSpec(SpecModel):
     """How our own clients reach the brokers. Further client properties may come from a secret file (`key=value` lines)."""
 
-    bootstrap_servers: Annotated[tuple[HostPort, ...], Field(min_length=1)]
-    client_properties: SecretRef | None = None
+    bootstrap_servers: Annotated[tuple[HostPort, ...], Field(min_length=1)] = Field(description="Brokers to begin with.")
+    client_properties: SecretRef | None = Field(
+        default=None, description="A file of client properties, such as `security.protocol`, or a variable that holds them."
+    )
 
 
 class ClusterSpec(SpecModel):
     """One Kafka cluster, as its operators describe it."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = Field(
+        description="What you call it: lower-case letters, digits and dashes, as in the address `PUT /clusters/{name}`."
+    )
     cluster_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Kafka's own `cluster.id`.")]
-    kafka: KafkaClientSpec
-    zookeeper: ZooKeeperSpec
-    brokers: Annotated[tuple[BrokerSpec, ...], Field(min_length=1)]
-    controllers: Annotated[tuple[ControllerSpec, ...], Field(min_length=1)]
-    controller_listener: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] = "CONTROLLER"
-    controller_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    kafka: KafkaClientSpec = Field(description="How Keeperless's own Kafka clients connect.")
+    zookeeper: ZooKeeperSpec = Field(description="The ensemble that the brokers use.")
+    brokers: Annotated[tuple[BrokerSpec, ...], Field(min_length=1)] = Field(description="Every broker of the cluster.")
+    controllers: Annotated[tuple[ControllerSpec, ...], Field(min_length=1)] = Field(
+        description="The KRaft controllers to create: an odd number, on hosts of their own or beside the brokers."
+    )
+    controller_listener: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] = Field(
+        default="CONTROLLER", description="Name of the controllers' listener. No broker may have one of this name."
+    )
+    controller_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="Security protocol of the controllers' listener."
+    )
 
     @model_validator(mode="after")
     def _check_ids(self) -> "ClusterSpec":
