@@ -79,4 +79,4 @@ def _type(part: dict[str, Any]) -> str:
         return " or ".join(map(_type, either))
     if part["type"] == "array":
         return f"list of {_type(part['items'])}"
-    return {"object": "object of strings"}.get(part["type"], part["type"])
+    return "object of strings" if part["type"] == "object" else str(part["type"])
