@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from api.problems import FieldError
-from domain.cluster import ClusterSpec, NodeSpec, servers_in
-
-MOST_PORTS = 65535
+from domain.cluster import ClusterSpec, NodeSpec
+from domain.connect_string import A_PORT, MOST_PORTS
 
 
 def spec_errors(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
@@ -27,12 +26,11 @@ def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> Iterato
 def _impossible_ports(spec: ClusterSpec) -> Iterator[FieldError]:
     """Whoever is asked at one would be told of as down."""
     asked = {f"kafka.bootstrap_servers.{place}": [one] for place, one in enumerate(spec.kafka.bootstrap_servers)}
-    asked["zookeeper.connect"] = list(servers_in(spec.zookeeper.connect))
     ports = {field: [_port_in(address) for address in addresses] for field, addresses in asked.items()}
     ports |= {f"{field}.metrics.url": [_port_of(node.metrics.url)] for field, node in _nodes(spec)}
     for field, found in ports.items():
         if not all(1 <= port <= MOST_PORTS for port in found):
-            yield _error(field, f"Expected a port from 1 to {MOST_PORTS} at each address")
+            yield _error(field, A_PORT)
 
 
 def _port_in(address: str) -> int:

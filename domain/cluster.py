@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from domain import connect_string
+
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
 SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
@@ -177,7 +179,7 @@ class ZooKeeperMemberSpec(SpecModel):
 
 def servers_in(connect: str) -> tuple[str, ...]:
     """`host:port` of each server that a connect string names."""
-    return tuple(server.strip() for server in connect.partition("/")[0].split(","))
+    return connect_string.read(connect).addresses
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -216,16 +218,22 @@ def addresses_of(listeners: str) -> dict[str, str]:
 
 
 class ZooKeeperSpec(SpecModel):
-    """The ensemble that the cluster uses now. `connect` is what brokers have in `zookeeper.connect`, chroot included."""
+    """The ensemble that the cluster uses now."""
 
-    connect: Annotated[str, Field(pattern=r"^[^/\s]+:\d+(,[^/\s]+:\d+)*(/[^\s]*)?$")] = Field(
-        description="`host:port,…`, then the chroot, as the brokers have it in `zookeeper.connect`."
+    connect: str = Field(
+        description="As in the brokers' `zookeeper.connect`: `host:port` of each server, then the chroot once, after the last."
     )
     session_timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=10.0, description="Of Keeperless's own session.")
     digest_auth: SecretRef | None = Field(default=None, description="Refers to `user:password` of a digest identity.")
     members: tuple[ZooKeeperMemberSpec, ...] = Field(
         default=(), description="Servers whose files can be read; a rehearsal needs one of them."
     )
+
+    @field_validator("connect")
+    @classmethod
+    def _as_zookeeper_reads_it(cls, connect: str) -> str:
+        """Without blanks and empty entries: other clients than ZooKeeper's own stumble over them."""
+        return str(connect_string.unmistakable(connect))
 
     def member(self, address: str) -> ZooKeeperMemberSpec | None:
         """Of a server in `connect`, as `host:port`; `None` where nothing is said of it, or it could be several."""

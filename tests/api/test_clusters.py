@@ -143,8 +143,6 @@ async def test_a_body_that_is_larger_than_any_is_not_read_to_its_end(api: Any, e
     ("change", "field"),
     [
         ({"kafka": {"bootstrap_servers": ["127.0.0.1:99999"]}}, "kafka.bootstrap_servers.0"),
-        ({"zookeeper": {"connect": "127.0.0.1:0/kafka"}}, "zookeeper.connect"),
-        ({"zookeeper": {"connect": "zk1,zk2,zk3:2181/kafka"}}, "zookeeper.connect"),
         ({"metrics": {"kind": "jolokia", "url": "http://127.0.0.1:0/jolokia"}}, "brokers.0.metrics.url"),
     ],
 )
@@ -156,6 +154,29 @@ async def test_a_port_that_there_is_not_is_refused(
         change = {"brokers": [spec.brokers[0].model_dump(mode="json") | change, *spec.model_dump(mode="json")["brokers"][1:]]}
     (error,) = expect_problem(await put(api, spec, **change), 422, "invalid-request")["errors"]
     assert (error["field"], error["message"]) == (field, "Expected a port from 1 to 65535 at each address")
+
+
+@pytest.mark.parametrize(
+    ("connect", "rule"),
+    [
+        ("127.0.0.1:0/kafka", "Expected a port from 1 to 65535"),
+        ("zk1,zk2,zk3:2181/kafka", "Write the port of each server: zk1:2181,zk2:2181,zk3:2181/kafka."),
+        ("zk1:2181/kafka,zk2:2181/kafka", "Write the chroot once, after the last server: zk1:2181,zk2:2181/kafka."),
+        ("zk1:2181/kafka/", "ZooKeeper refuses a chroot that ends with /"),
+    ],
+)
+async def test_a_connect_string_is_refused_with_zookeepers_rule(
+    api: Any, make_spec: MakeSpec, expect_problem: Expect, connect: str, rule: str
+) -> None:
+    (error,) = expect_problem(await put(api, make_spec(), zookeeper={"connect": connect}), 422, "invalid-request")["errors"]
+    assert error["field"] == "zookeeper.connect"
+    assert rule in error["message"]
+
+
+async def test_blanks_in_a_connect_string_are_dropped(api: Any, make_spec: MakeSpec) -> None:
+    answer = await put(api, make_spec(), zookeeper={"connect": "zk1:2181, zk2:2181 ,[2001:db8::1]:2181/"})
+    assert answer.status_code in {200, 201}, answer.text
+    assert answer.json()["spec"]["zookeeper"]["connect"] == "zk1:2181,zk2:2181,[2001:db8::1]:2181"
 
 
 # ---- Observation ----

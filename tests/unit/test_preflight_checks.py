@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.cluster import ZooKeeperSpec
 from domain.decisions import Acceptance, Finding, NodeStage, Refuse, Severity, Wait, WaitReason
 from domain.observation import (
     ControllerZnode,
@@ -107,6 +108,8 @@ CASES: dict[str, tuple[Observation, set[str]]] = {
     "an election of preferred leaders": (with_zookeeper(HEALTHY, is_preferred_election_pending=True), {"PF14"}),
     "a topic without id": (with_zookeeper(HEALTHY, topics_without_id=("old",)), {"PF17"}),
     "another chroot": (with_setting(1, "zookeeper.connect=127.0.0.1:2181/elsewhere"), {"PF20"}),
+    "a chroot that ZooKeeper refuses": (with_setting(1, "zookeeper.connect=127.0.0.1:2181/kafka/"), {"PF20"}),
+    "a chroot after every server": (with_setting(1, "zookeeper.connect=127.0.0.1:2181/kafka,h:2181/kafka"), {"PF20"}),
     "a listener with the controllers' name": (
         with_setting(1, "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9095"),
         {"PF28"},
@@ -138,7 +141,7 @@ def every_broker_of(version: str) -> Observation:
 
 WARNED: dict[str, tuple[Observation, str]] = {
     "an old patch release": (every_broker_of("3.9.0"), "PF01"),
-    "other names for the servers": (with_setting(1, "zookeeper.connect=other-name:2181/kafka/"), "PF20"),
+    "other names for the servers": (with_setting(1, "zookeeper.connect=other-name:2181/kafka"), "PF20"),
 }
 
 
@@ -305,6 +308,22 @@ def test_what_is_accepted_says_so_where_something_else_refuses() -> None:
 
 def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:
     assert [check.code for check in CHECKS if check.is_identity] == ["PF03", "PF20"]
+
+
+def test_connect_strings_are_compared_by_meaning() -> None:
+    """Order, blanks, and brokers that write no chroot as `/`; another name for a server is a warning."""
+    spec = SPEC.model_copy(update={"zookeeper": ZooKeeperSpec(connect="z1:2181,z2:2181,z3:2181")})
+    lines = {1: "z1:2181,z2:2181,z3:2181", 2: "z3:2181, z1:2181,z2:2181/", 3: "z1.example.com:2181,z2:2181,z3:2181"}
+    seen = HEALTHY
+    for broker_id, connect in lines.items():
+        seen = with_file(seen, broker_id, broker_text(broker_id) + f"zookeeper.connect={connect}\n")
+    findings = [f for f in preflight(seen, spec, MigrationPolicy()) if f.code == "PF20"]
+    assert [(f.object, f.severity) for f in findings] == [("broker-3", Severity.WARNING)]
+
+
+def test_a_misread_connect_string_names_what_to_write() -> None:
+    (finding,) = found(with_setting(1, "zookeeper.connect=127.0.0.1:2181/kafka,h:2181/kafka"))
+    assert "Write the chroot once, after the last server: 127.0.0.1:2181,h:2181/kafka." in finding.fix
 
 
 def test_a_warning_stops_nothing() -> None:

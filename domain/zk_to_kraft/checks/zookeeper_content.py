@@ -1,8 +1,9 @@
 """PF10–PF15, PF17, PF18, PF20: what the cluster keeps in ZooKeeper."""
 
 from collections.abc import Iterator
+from itertools import islice
 
-from domain.cluster import servers_in
+from domain.connect_string import doubts, read
 from domain.decisions import Finding, Severity
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
@@ -175,31 +176,43 @@ def _client_metrics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
 
 
 def _connect_strings(seen: Seen) -> Iterator[Finding]:
-    wanted = seen.spec.zookeeper.connect
+    """By meaning: neither the order of the servers nor a `/` for no chroot makes a difference."""
     for broker in seen.spec.brokers:
-        connect = seen.properties(broker.id).get("zookeeper.connect", "").strip()
-        if _chroot(connect) != _chroot(wanted):
-            yield Finding(
-                code="PF20",
-                object=seen.name(broker.id),
-                observed=f"zookeeper.connect={connect or 'not set'}",
-                expected=f"the chroot of {wanted}",
-                fix="Use the same chroot everywhere: a controller would create another one, empty.",
-            )
-        elif set(servers_in(connect)) != set(servers_in(wanted)):
-            yield Finding(
-                code="PF20",
-                severity=Severity.WARNING,
-                object=seen.name(broker.id),
-                observed=f"zookeeper.connect={connect}",
-                expected=f"the servers of {wanted}",
-                fix="Name the same servers in the cluster's specification and in every file: controllers get those of the "
-                "specification, and whether both are one ensemble cannot be told by their names.",
-            )
+        yield from _connect_string(seen, seen.name(broker.id), seen.properties(broker.id).get("zookeeper.connect", "").strip())
 
 
-def _chroot(connect: str) -> str:
-    return connect.partition("/")[2].strip("/")
+def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
+    wanted, observed = read(seen.spec.zookeeper.connect), f"zookeeper.connect={connect or 'not set'}"
+    try:
+        found = read(connect)
+    except ValueError as refused:
+        yield Finding(
+            code="PF20",
+            object=name,
+            observed=observed,
+            expected=f"what ZooKeeper's client reads, such as {wanted}",
+            fix=f"{refused} With this line the broker does not start." if connect else f"Write zookeeper.connect={wanted}.",
+        )
+        return
+    doubt = "".join(f"{doubt} " for doubt in islice(doubts(found, connect), 1))
+    if found.chroot != wanted.chroot:
+        yield Finding(
+            code="PF20",
+            object=name,
+            observed=observed,
+            expected=f"the chroot of {wanted}",
+            fix=f"{doubt}Use the same chroot everywhere: a controller would create another one, empty.",
+        )
+    elif found.ensemble != wanted.ensemble:
+        yield Finding(
+            code="PF20",
+            severity=Severity.WARNING,
+            object=name,
+            observed=observed,
+            expected=f"the servers of {wanted}",
+            fix=f"{doubt}Name the same servers in the cluster's specification and in every file: controllers get those of the "
+            "specification. Whether two names are one server cannot be told from the names.",
+        )
 
 
 UNREADABLE = "ZooKeeper may not be read with our identity"

@@ -6,6 +6,7 @@ loopback, in a network of its own.
 """
 
 from domain.cluster import ClusterSpec, ControllerSpec
+from domain.connect_string import read
 from domain.properties import edit, parse
 from domain.zk_to_kraft.logs.copy_lines import LAYOUT
 from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, controller_file
@@ -33,8 +34,7 @@ SESSION_MS = 6000
 
 def chroot_of(connect: str) -> str:
     """`/kafka` of `a:2181,b:2181/kafka`; empty where there is none."""
-    _, slash, path = connect.partition("/")
-    return (slash + path).rstrip("/")
+    return read(connect).chroot
 
 
 def connect_of(spec: ClusterSpec) -> str:
