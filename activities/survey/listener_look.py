@@ -15,7 +15,8 @@ from activities.survey.key_stores import ELSEWHERE, NodeSettings, Stores, look_a
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.survey import ListenerSecurity, PlainLogin
 from domain.zk_to_kraft.listener_security import LOGIN, options_of, principal_at, settings_of
-from domain.zk_to_kraft.node_config import PROTOCOL_MAP, is_inherited, merged_map
+from domain.zk_to_kraft.node_config import is_inherited
+from domain.zk_to_kraft.protocol_map import PROTOCOL_MAP, merged_map
 
 
 def settings_of_node(node: NodeSpec, driver: NodeDriver, broker: Mapping[str, str], own: Mapping[str, str]) -> NodeSettings:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from domain.survey import ListenerSecurity
-from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP
+from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, protocols_in
 
 ANONYMOUS = "User:ANONYMOUS"
 """Who comes over a listener without any authentication (KafkaPrincipal.java)."""
@@ -25,9 +25,7 @@ def inter_broker_listener(properties: Mapping[str, str]) -> str:
 
 def protocol_of(properties: Mapping[str, str], listener: str) -> str:
     """A listener's security protocol; its own name where the map does not have it."""
-    entries = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP).split(",")
-    protocols = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in (e.partition(":") for e in entries)}
-    return protocols.get(listener.upper(), listener.upper())
+    return protocols_in(properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP)).get(listener.upper(), listener.upper())
 
 
 def inter_broker_mechanism(properties: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import Permanent
 from domain.properties import edit, parse, rename
+from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, merged_map, with_listener
 
 
 class Feature(StrEnum):
@@ -62,10 +63,6 @@ AUTHORIZERS_IN_KRAFT = {
 }
 """ZooKeeper's authorizers and what replaces each. Others need a KRaft version of their own: the preflight refuses them."""
 
-DEFAULT_PROTOCOL_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
-"""`listener.security.protocol.map` where a file has none (SocketServerConfigs.java)."""
-
-PROTOCOL_MAP = "listener.security.protocol.map"
 INHERITED_PREFIXES = (
     "config.providers",
     "zookeeper.",
@@ -146,13 +143,10 @@ def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) ->
 
 def _quorum_keys(properties: Mapping[str, str], spec: ClusterSpec) -> dict[str, str]:
     protocols = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP)
-    names = {entry.partition(":")[0].strip().upper() for entry in protocols.split(",")}
-    if spec.controller_listener not in names:
-        protocols = f"{protocols},{spec.controller_listener}:{spec.controller_security_protocol}"
     return {
         "controller.quorum.voters": spec.quorum_voters,
         "controller.listener.names": spec.controller_listener,
-        PROTOCOL_MAP: protocols,
+        PROTOCOL_MAP: with_listener(protocols, spec.controller_listener, spec.controller_security_protocol),
     }
 
 
@@ -180,14 +174,6 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
     start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"
     text = edit(start if base is None else base, own | inherited | own)
     return node_file(edit(text, _authorizer(parse(text))), spec, controller, NodeStage.MIGRATION)
-
-
-def merged_map(first: str, second: str) -> str:
-    """Two protocol maps in one; where both name a listener the first one's protocol stands."""
-    entries = [entry.strip() for entry in first.split(",") if entry.strip()]
-    names = {entry.partition(":")[0].upper() for entry in entries}
-    added = [entry.strip() for entry in second.split(",") if entry.partition(":")[0].strip().upper() not in names]
-    return ",".join([*entries, *added])
 
 
 def is_inherited(key: str) -> bool:

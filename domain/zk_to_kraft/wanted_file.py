@@ -24,16 +24,15 @@ from domain.errors import Permanent
 from domain.properties import edit, parse, rename
 from domain.zk_to_kraft.node_config import (
     AUTHORIZERS_IN_KRAFT,
-    DEFAULT_PROTOCOL_MAP,
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
-    PROTOCOL_MAP,
     ZOOKEEPER_ONLY_KEYS,
     ZOOKEEPER_PREFIXES,
     node_file,
     stage_of,
 )
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 
@@ -187,12 +186,12 @@ def _without_quorum(text: str, spec: ClusterSpec) -> str:
     found = properties.get(PROTOCOL_MAP)
     if found is None:
         return edit(text, {}, frozenset(removals))
-    left = ",".join(entry for entry in found.split(",") if not _names(entry) & controllers).strip()
+    left = without_listeners(found, controllers)
     if left == DEFAULT_PROTOCOL_MAP:
         return edit(text, {}, frozenset(removals | {PROTOCOL_MAP}))
     return edit(text, {PROTOCOL_MAP: left}, frozenset(removals))
 
 
 def _names(listed: str) -> set[str]:
-    """Listeners' names in `listeners`, in `controller.listener.names` or in a map of protocols; Kafka ignores their case."""
+    """Listeners' names in `listeners` or in `controller.listener.names`; Kafka ignores their case."""
     return {entry.partition(":")[0].strip().upper() for entry in listed.split(",") if entry.strip()}

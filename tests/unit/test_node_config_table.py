@@ -338,6 +338,33 @@ def test_a_controller_listener_that_is_mapped_already_keeps_its_protocol() -> No
     assert after["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT, controller:SSL"
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("PLAINTEXT:PLAINTEXT,", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+        ("PLAINTEXT:PLAINTEXT,, ", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+        ("PLAINTEXT : PLAINTEXT, B:SSL ,", "PLAINTEXT : PLAINTEXT, B:SSL,CONTROLLER:PLAINTEXT"),
+        ("PLAINTEXT:PLAINTEXT,MYCONTROLLER:SSL", "PLAINTEXT:PLAINTEXT,MYCONTROLLER:SSL,CONTROLLER:PLAINTEXT"),
+        ("PLAINTEXT:PLAINTEXT,CONTROLLER:X:SSL", "PLAINTEXT:PLAINTEXT,CONTROLLER:X:SSL,CONTROLLER:PLAINTEXT"),
+        (",", "CONTROLLER:PLAINTEXT"),
+        ("PLAINTEXT:PLAINTEXT, controller : SSL,", "PLAINTEXT:PLAINTEXT, controller : SSL,"),
+    ],
+)
+def test_a_map_gets_no_empty_entry_before_ours(written: str, expected: str) -> None:
+    """Kafka 3.9.2 drops empty entries at the end of the map, and refuses the file for one that is anywhere else."""
+    text = FILES["playground-1"] + f"listener.security.protocol.map={written}\n"
+    made = node_file(text, SPEC, BROKER, NodeStage.MIGRATION)
+    assert parse(made)["listener.security.protocol.map"] == expected
+    assert node_file(made, SPEC, BROKER, NodeStage.MIGRATION) == made
+
+
+@pytest.mark.parametrize("base", [None, "", "listener.security.protocol.map=CONTROLLER:PLAINTEXT,\n"])
+def test_a_controllers_map_has_no_empty_entry(base: str | None) -> None:
+    broker = FILES["playground-1"] + "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,B:SSL,\n"
+    after = parse(controller_file(SPEC, SPEC.controllers[0], base, broker))
+    assert "" not in after["listener.security.protocol.map"].split(",")
+
+
 def test_the_specifications_protocol_is_mapped() -> None:
     spec = spec_with(controller_listener="QUORUM", controller_security_protocol="SSL")
     after = parse(node_file(FILES["secured"], spec, BROKER, NodeStage.MIGRATION))

@@ -310,6 +310,11 @@ def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:
     assert [check.code for check in CHECKS if check.is_identity] == ["PF03", "PF20"]
 
 
+def test_a_listener_whose_name_ends_like_the_controllers_is_another() -> None:
+    seen = with_setting(1, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,MYCONTROLLER:SSL,")
+    assert found(seen) == ()
+
+
 def test_connect_strings_are_compared_by_meaning() -> None:
     """Order, blanks, and brokers that write no chroot as `/`; another name for a server is a warning."""
     spec = SPEC.model_copy(update={"zookeeper": ZooKeeperSpec(connect="z1:2181,z2:2181,z3:2181")})

@@ -8,7 +8,7 @@ from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, 
 from domain.zk_to_kraft.checks.trust import CHECKS_OF_TRUST
 from domain.zk_to_kraft.checks.validity import until_finding
 from domain.zk_to_kraft.listener_security import inter_broker_listener, protocol_of
-from domain.zk_to_kraft.node_config import PROTOCOL_MAP
+from domain.zk_to_kraft.protocol_map import PROTOCOL_MAP, protocols_in
 
 
 def _listener_names(seen: Seen) -> Iterator[Finding]:
@@ -111,9 +111,8 @@ def _security_of_map(seen: Seen) -> Iterator[Finding]:
     """A file may map the controllers' listener already: then the specification is not asked."""
     name = seen.spec.controller_listener
     for broker in seen.spec.brokers[:MOST_OBJECTS]:
-        entries = seen.properties(broker.id).get(PROTOCOL_MAP, "").upper()
-        protocol = protocol_of(seen.properties(broker.id), name)
-        if f"{name}:" in entries.replace(" ", "") and protocol != seen.spec.controller_security_protocol:
+        protocol = protocols_in(seen.properties(broker.id).get(PROTOCOL_MAP, "")).get(name)
+        if protocol not in {None, seen.spec.controller_security_protocol}:
             yield Finding(
                 code="PF28",
                 object=seen.name(broker.id),

@@ -9,7 +9,8 @@ from domain.cluster import ClusterSpec, ControllerSpec
 from domain.connect_string import read
 from domain.properties import edit, parse
 from domain.zk_to_kraft.logs.copy_lines import LAYOUT
-from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, controller_file
+from domain.zk_to_kraft.node_config import controller_file
+from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, protocols_in
 
 HOST = "127.0.0.1"
 ZOOKEEPER_PORT, CONTROLLER_PORT = 2181, 9093
@@ -77,8 +78,7 @@ def inter_broker_listener(properties: dict[str, str]) -> str:
 
 def _plain(properties: dict[str, str], *names: str) -> str:
     """The names of all listeners, each without encryption and login."""
-    entries = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP).split(",")
-    known = [entry.partition(":")[0].strip() for entry in entries if entry.strip()]
+    known = protocols_in(properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP))
     return ",".join(f"{name}:PLAINTEXT" for name in dict.fromkeys((*known, *names)))
 
 
