@@ -24,6 +24,7 @@ from domain.cluster import NodeSpec
 from domain.errors import Unsafe
 from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.properties import ENCODING, parse
+from domain.redaction import shown_value
 
 PRIVATE = 0o600
 META = "meta.properties"
@@ -151,7 +152,7 @@ async def _look_at_file(driver: NodeDriver, properties_file: str, file: FileCont
     mark = await read_mark(driver, properties_file)
     return PropertiesFile(
         sha256=sha256_of(file.content),
-        properties={key: value for key, value in properties.items() if key in OBSERVED_PROPERTIES},
+        properties={key: shown_value(key, value) for key, value in properties.items() if key in OBSERVED_PROPERTIES},
         mark=mark,
         original_sha256=await find_original(driver, properties_file, mark),
     )

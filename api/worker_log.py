@@ -11,7 +11,7 @@ from pathlib import Path
 
 from api.journal import journal
 from domain.machines.vital_signs import Sign
-from domain.zk_to_kraft.logs.copy_lines import stripped
+from domain.redaction import stripped
 
 READ = 64 * 1024
 """Bytes, of the end."""

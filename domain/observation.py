@@ -1,7 +1,8 @@
 """`Observation`: one frozen look at a cluster. A part that did not answer is `None` here and named in `unanswered`.
 
 `None` inside a part that did answer means *absent*, which is knowledge: no `/migration` znode, no such MBean.
-Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of which holds a secret.
+Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of which holds a secret, and as `domain.redaction`
+shows them: a file may have a comment, or its next line, inside a value.
 """
 
 from datetime import datetime

@@ -4,7 +4,6 @@ Comments, blank lines, order, spacing and continuation lines of everything that 
 Java reads the *last* of repeated keys, and so do we; an edit leaves one occurrence, in the place of the last.
 """
 
-import difflib
 import io
 import re
 from collections.abc import Mapping
@@ -72,46 +71,3 @@ def _ending(last: str, newline: str) -> str:
     is_comment = last.lstrip().startswith(("#", "!"))
     is_continued = re.search(r"(?<!\\)(\\\\)*\\[\r\n]*\Z", last) is not None
     return end + newline if is_continued and not is_comment else end
-
-
-SECRET_KEY = re.compile(
-    r"pass(word|phrase|wd)|pwd|secret|jaas|credential|token|private|user\.?info|licen[cs]e|key$", re.IGNORECASE
-)
-"""Keys whose values are never shown: rather one too many. What comes back from an archive may be of any plugin's."""
-
-SECRET_VALUE = re.compile(r"://[^/\s]*@|(^|[\s;])password\s*=", re.IGNORECASE)
-"""Values that are not shown either: an address with a password in it, an entry for a login."""
-
-
-def changes(before: str, after: str) -> tuple[str, ...]:
-    """What an edit changed, key by key, as `- key=value` and `+ key=value`, without the value of any secret."""
-    old, new = parse(before), parse(after)
-    removed = [f"- {key}={_shown(key, value)}" for key, value in old.items() if new.get(key) != value]
-    added = [f"+ {key}={_shown(key, value)}" for key, value in new.items() if old.get(key) != value]
-    return (*removed, *added)
-
-
-def unified(before: str, after: str) -> tuple[str, ...]:
-    """A unified diff, with a line of context, as a reviewer would read it; no secret's value is in it, not in comments either.
-
-    A secret that changes from one value to another shows no difference.
-    """
-    old, new = (_redacted(text).splitlines() for text in (before, after))
-    return tuple(line for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[2:])
-
-
-def _redacted(text: str) -> str:
-    return "".join(_line_without_secret(element) for element in javaproperties.parse(io.StringIO(text)))
-
-
-def _line_without_secret(element: javaproperties.PropertiesElement) -> str:
-    """A comment may be a line that somebody has taken out."""
-    if isinstance(element, javaproperties.KeyValue):
-        is_shown = _shown(element.key, element.value) == element.value
-        return str(element.source) if is_shown else f"{element.key}=***\n"
-    is_secret = SECRET_KEY.search(element.source) or SECRET_VALUE.search(element.source)
-    return "# ***\n" if is_secret else str(element.source)
-
-
-def _shown(key: str, value: str) -> str:
-    return "***" if SECRET_KEY.search(key) or SECRET_VALUE.search(value) else value

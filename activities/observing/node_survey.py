@@ -25,6 +25,7 @@ from domain.machines.start_place import StartPlace, user_of_start
 from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
+from domain.redaction import is_name, shown_value
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
@@ -32,6 +33,7 @@ LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
 """Classes of others that a controller has to load, because it takes these settings over from the brokers."""
+UNNAMED = "lines without the name of a property"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -47,15 +49,21 @@ class Files:
     lacks_base: bool = False
 
     def survey(self, node_id: int, key: bytes) -> NodeSurvey:
-        shown = {name: value for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
-        hidden = self.properties.keys() - SURVEYED_PROPERTIES - OBSERVED_PROPERTIES
+        shown = {name: shown_value(name, value) for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
         return NodeSurvey(
             id=node_id,
             settings=shown,
-            digests={name: keyed_digest(key, name, self.properties[name]) for name in sorted(hidden)},
+            digests=self._digests(key),
             principal=principal_of(self.properties),
             lacks_base=self.lacks_base,
         )
+
+    def _digests(self, key: bytes) -> dict[str, str]:
+        """What has no property's name, as half of a value that was broken into lines, counts together."""
+        hidden = {k: v for k, v in sorted(self.properties.items()) if k not in SURVEYED_PROPERTIES | OBSERVED_PROPERTIES}
+        unnamed = [f"{name}={value}" for name, value in hidden.items() if not is_name(name, value)]
+        found = {name: keyed_digest(key, name, value) for name, value in hidden.items() if is_name(name, value)}
+        return found | ({UNNAMED: keyed_digest(key, UNNAMED, "\n".join(unnamed))} if unnamed else {})
 
 
 def keyed_digest(key: bytes, name: str, value: str) -> str:

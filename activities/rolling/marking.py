@@ -24,8 +24,9 @@ from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
 from domain.errors import Transient, Unsafe
+from domain.file_changes import changes
 from domain.observation import Process, RollMark
-from domain.properties import ENCODING, changes, parse
+from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.wanted_file import Making, Sources, is_in_first_stage, needs_sibling, wanted_file
 

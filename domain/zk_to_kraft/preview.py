@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport
+from domain.file_changes import changes
 from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING, changes, parse
+from domain.properties import ENCODING, parse
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.foreign import why_not_removed

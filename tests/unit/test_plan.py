@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
+from domain.file_changes import unified
 from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
-from domain.properties import parse, unified
+from domain.properties import parse
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.plan import Asked, plan_of
@@ -147,9 +148,13 @@ def test_no_secret_is_in_it() -> None:
 
 
 def test_a_diff_reads_as_a_reviewer_would_read_it() -> None:
-    assert unified("a=1\nb=2\nc=3\n", "a=1\nb=4\nc=3\n") == ("@@ -1,3 +1,3 @@", " a=1", "-b=2", "+b=4", " c=3")
-    assert unified("a=1\n", "a=1\n") == ()
-    assert unified("x.password=one\n", "x.password=two\n") == ()
+    before = "broker.id=1\nnum.io.threads=2\nlog.dirs=/data,\\\n  /more\n"
+    after = before.replace("threads=2", "threads=4")
+    told = ("@@ -1,3 +1,3 @@", " broker.id=1", "-num.io.threads=2", "+num.io.threads=4", " log.dirs=/data,\\")
+    assert unified(before, after) == told
+    assert unified(before, before) == ()
+    assert unified("", "node.id=1\n") == ("@@ -0,0 +1 @@", "+node.id=1")
+    assert unified("x.password=one\n", "x.password=two\n") == ("@@ -1 +1 @@", "-x.password=***", "+x.password=***")
 
 
 def test_of_a_migration_that_has_begun_it_tells_what_is_left() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import Permanent
-from domain.properties import changes, edit, parse, rename
+from domain.file_changes import changes
+from domain.properties import edit, parse, rename
 
 FILE = """\
 # Broker 1 -- ask in #kafka before you edit
@@ -173,10 +174,10 @@ def test_changes_are_shown_without_secrets() -> None:
         "delegation.token.master.key": "s5",
         "listener.name.a.ssl.keystore.key": "s6",
     }
-    before = edit("a=1\nb=2\n", secrets)
-    shown = changes(before, edit("a=1\nb=3\n", {}))
-    assert shown[0] == "- b=2"
-    assert shown[-1] == "+ b=3"
+    before = edit("broker.id=1\nnum.io.threads=2\n", secrets)
+    shown = changes(before, edit("broker.id=1\nnum.io.threads=3\n", {}))
+    assert shown[0] == "- num.io.threads=2"
+    assert shown[-1] == "+ num.io.threads=3"
     assert not any(value in line for line in shown for value in secrets.values())
     assert "- ssl.keystore.key=***" in shown
 

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from domain.zk_to_kraft.logs.copy_lines import read_log, stripped
+from domain.redaction import stripped
+from domain.zk_to_kraft.logs.copy_lines import read_log
 
 DRIVER = "(org.apache.kafka.metadata.migration.KRaftMigrationDriver)"
 

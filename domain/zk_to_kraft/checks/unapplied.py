@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.decisions import Finding, NodeStage, Severity
 from domain.properties import edit, parse
+from domain.redaction import is_shown, shown_name
 from domain.survey import StartedWith, Unapplied
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, some, unverifiable
 from domain.zk_to_kraft.node_config import node_file
@@ -39,7 +40,7 @@ def unapplied(
     old, new = (parse(node_file(edit("", lines), spec, node, stage)) for lines in (before, file))
     changed = (key for key in sorted({*old, *new} - {*overridden}) if not _is_same(old.get(key), new.get(key)))
     return tuple(
-        Unapplied(key=key, runs=_shown(key, old.get(key), runs), says=_shown(key, new.get(key), runs))
+        Unapplied(key=_named(key, old, new), runs=_shown(key, old.get(key), runs), says=_shown(key, new.get(key), runs))
         for key in changed
         if PROVIDED not in new.get(key, "")
     )
@@ -55,8 +56,12 @@ def _plain(value: str) -> list[str]:
     return [part.lower() if part.lower() in {"true", "false"} else part for part in parts]
 
 
+def _named(key: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    return shown_name(key, new.get(key) or old.get(key, ""))
+
+
 def _shown(key: str, value: str | None, runs: StartedWith) -> str | None:
-    return value if value is None or key in runs.public else HIDDEN
+    return value if value is None or (key in runs.public and is_shown(key, value)) else HIDDEN
 
 
 def differing(name: str, path: str, found: Collection[Unapplied]) -> Finding | None:

@@ -1,13 +1,15 @@
 """What a controller's log says of its copy: how far it is, what it has copied, what it waits for, what it died of. Pure.
 
 Lines: KRaftMigrationDriver and MigrationManifest of Kafka 3.9, in the layout `LAYOUT`. Values that Kafka prints in an error may
-be secrets: what is shown of one is stripped (`stripped`).
+be secrets: what is shown of one is stripped (`domain.redaction`).
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+from domain.redaction import stripped
 
 LAYOUT = "%d{yyyy-MM-dd HH:mm:ss,SSS} %p %m (%c)%n"
 """The pattern that a controller has to log with."""
@@ -33,17 +35,6 @@ OUT_OF_MEMORY = "OutOfMemoryError"
 
 REFUSAL = re.compile(r": KeeperErrorCode = [\w ]+ for /\S+")
 """What ZooKeeper says, with a znode's path, and nothing of its content."""
-QUOTED = re.compile(r"\"[^\"]*\"|(?<!\w)'[^']*'|\{[^{}]*\}|\[[^\[\]]*\]")
-VALUED = re.compile(r"([\w.-]+)\s*([=:])\s*(?!:)(\S+)")
-SECRETIVE = re.compile(
-    r"(?i)pass|phrase|secret|token|key|credential|salt|jaas|auth|login|private|user|pwd|cookie|session|digest|\b(?:pw|pin)\b"
-)
-OF_PROSE = re.compile(r"[\w.,;()'`+-]+:?")
-"""A word, a version, or a host's name: no part of an address that may have who it is for, or what it is asked."""
-BEARER = re.compile(r"(?i)\b(bearer|basic) \S+")
-LONG = re.compile(r"(?=[\w+/=-]*[\d+/=])[\w+/=-]{12,}")
-NEAR = 60
-"""Characters before a colon in which a secret may have been spoken of."""
 FRAMES = 3
 """Of a stack, those that are shown."""
 
@@ -137,26 +128,3 @@ def _errors(lines: Iterable[str]) -> Iterable[str]:
         elif frames and (frame := FRAME.match(line)):
             frames -= 1
             yield f"at {frame['where']}"
-
-
-def stripped(text: str, *, is_prose: bool = False) -> str:
-    """Without what is quoted or bracketed, without values of keys, and without words that look like encoded bytes.
-
-    `is_prose`: a colon ends who speaks, or what fails, as in `sudo: no tty`, but where a secret is spoken of before it.
-    """
-
-    left, at = BEARER.sub(r"\1 ***", QUOTED.sub("***", text)), 0
-    parts = []
-    while (found := VALUED.search(left, at)) is not None:
-        if is_prose and _is_harmless(found):
-            parts.append(left[at : found.start(3)])
-            at = found.start(3)
-        else:
-            parts.append(f"{left[at : found.end(1)]}=***")
-            at = found.end()
-    return LONG.sub("***", "".join([*parts, left[at:]]))
-
-
-def _is_harmless(found: re.Match[str]) -> bool:
-    before = found.string[max(0, found.start() - NEAR) : found.end(1)]
-    return found[2] == ":" and OF_PROSE.fullmatch(found[3]) is not None and SECRETIVE.search(before) is None

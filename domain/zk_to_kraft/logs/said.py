@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
+from domain.redaction import SECRETIVE, stripped
 from domain.zk_to_kraft.logs.authorizer_lines import OF_A_NODE
-from domain.zk_to_kraft.logs.copy_lines import SECRETIVE, stripped
 from domain.zk_to_kraft.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, OF_OTHERS, STALE, Found, current
 from domain.zk_to_kraft.logs.times import times_of
 

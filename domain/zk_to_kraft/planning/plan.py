@@ -11,6 +11,7 @@ from datetime import datetime
 from domain.canaries import announced
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.decisions import Finding, GateName, NodeStage, Severity
+from domain.file_changes import unified
 from domain.observation import Observation
 from domain.plans import (
     FileAtStage,
@@ -24,7 +25,7 @@ from domain.plans import (
     nothing_answers,
 )
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING, unified
+from domain.properties import ENCODING
 from domain.waves import Wave
 from domain.zk_to_kraft.acceptance import blockers_in, marked
 from domain.zk_to_kraft.configuration import planned

@@ -10,6 +10,7 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import parse
 from domain.questions import RunbookAction
+from domain.redaction import is_shown
 from domain.zk_to_kraft.configuration import ConfigurationState, by_hand, state_of
 from domain.zk_to_kraft.preview import Files, wanted_back
 from domain.zk_to_kraft.runbook import shell, tools
@@ -88,14 +89,16 @@ def _edit(node: NodeSpec, bases: Sequence[str], wanted: str) -> tuple[str, ...]:
     befores, after = [parse(base) for base in bases], parse(wanted)
     removed = dict.fromkeys(key for before in befores for key in before if key not in after)
     assigned = {key: value for key, value in after.items() if any(before.get(key) != value for before in befores)}
-    return (shell.edit_file(node.properties_file, removed, assigned),) if removed or assigned else ()
+    asked = [key for key, value in assigned.items() if not is_shown(key, value)]
+    return (shell.edit_file(node.properties_file, removed, assigned, asked),) if removed or assigned else ()
 
 
 def log_dirs(scene: Scene, node: NodeSpec) -> tuple[str, ...]:
     """Where a node keeps data: what its file says, and what its specification says."""
     file = scene.files.get(node.id)
     said = parse(file.current) if file is not None and file.current is not None else {}
-    named = ",".join((said.get("log.dirs") or said.get("log.dir") or "", said.get("metadata.log.dir", "")))
+    shown = {key: value for key, value in said.items() if is_shown(key, value)}
+    named = ",".join((shown.get("log.dirs") or shown.get("log.dir") or "", shown.get("metadata.log.dir", "")))
     own = [path.strip().rstrip("/") for path in named.split(",")]
     return tuple(dict.fromkeys(path for path in (*own, *node.log_dirs) if path))
 

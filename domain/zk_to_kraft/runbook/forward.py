@@ -5,8 +5,9 @@ from shlex import quote
 
 from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
-from domain.properties import SECRET_KEY, edit, parse
+from domain.properties import edit, parse
 from domain.questions import RunbookAction
+from domain.redaction import is_name, is_shown
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, may_finalize_by_itself, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file
@@ -106,7 +107,7 @@ def _controllers(scene: Scene) -> Iterator[RunbookAction]:
 
 
 def _provision(scene: Scene, controller: ControllerSpec) -> RunbookAction:
-    """Its file, its storage, its process. What is secret in its file is copied from the file that it comes from."""
+    """Its file, its storage, its process. What is not shown in its file is copied from the file that it comes from."""
     spec = scene.spec
     storage = " ".join(quote(path) for path in log_dirs(scene, controller))
     words = ("--ignore-formatted", f"--cluster-id={spec.cluster_id}", "--config", quote(controller.properties_file))
@@ -133,13 +134,12 @@ def _controller_file(scene: Scene, controller: ControllerSpec) -> tuple[str, ...
     base = scene.files[controller.id].base if controller.id in scene.files else None
     if source is None:
         return (f"echo 'the file of {spec.node_name(broker.id)} could not be read: ask for the runbook again'; exit 1",)
-    text = controller_file(spec, controller, base, source)
-    of_base = parse(base or "")
-    secrets = [key for key in parse(text) if SECRET_KEY.search(key)]
-    write = shell.write_file(controller.properties_file, edit(text, {}, frozenset(secrets)))
-    own = [key for key in secrets if key in of_base]
-    theirs = [key for key in secrets if key not in of_base]
-    copies = [shell.append_keys(controller.base_properties or "", own, controller.properties_file)] if own else []
+    found, of_base = parse(controller_file(spec, controller, base, source)), parse(base or "")
+    shown = {key: value for key, value in found.items() if is_shown(key, value)}
+    write = shell.write_file(controller.properties_file, edit("", shown))
+    theirs = [key for key, value in found.items() if key not in shown.keys() | of_base.keys() and is_name(key, value)]
+    has_own = not of_base.keys() <= shown.keys()
+    copies = [shell.append_others(controller.base_properties or "", shown, controller.properties_file)] if has_own else []
     is_elsewhere = broker.host != controller.host
     taken = f"{controller.properties_file}.of-broker" if is_elsewhere else broker.properties_file
     fetch = [f"umask 077; scp {quote(f'{broker.host}:{broker.properties_file}')} {quote(taken)}"]

@@ -5,11 +5,12 @@ copied from file to file, or asked for as a shell variable.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from shlex import quote
 
 from domain.cluster import NodeSpec
-from domain.properties import SECRET_KEY, edit
+from domain.properties import edit
+from domain.redaction import SECRETIVE_NAME
 
 FENCED = "meta.properties.fenced-by-keeperless"
 """Where the way back puts a log directory's `meta.properties`: KRaft refuses to start without it."""
@@ -37,7 +38,7 @@ def environment(node: NodeSpec) -> str:
     """`NAME=value …`; what looks like a secret is asked for as a variable."""
     return " ".join(
         f'"{name}=${{{name}:?as the process of node {node.id} has it}}"'
-        if SECRET_KEY.search(name)
+        if SECRETIVE_NAME.search(name)
         else quote(f"{name}={value}")
         for name, value in node.environment.items()
     )
@@ -97,9 +98,13 @@ def restore(node: NodeSpec, archived: str) -> str:
     return f"cp -p {quote(archived)} {quote(node.properties_file)}"
 
 
-def edit_file(path: str, removed: Iterable[str], assigned: Mapping[str, str]) -> str:
-    """Take keys out of a properties file and append others. Comments, order and everything else stay; so do mode and owner."""
-    keys, lines = " ".join([*removed, *assigned]), "".join(_line(key, value) for key, value in assigned.items())
+def edit_file(path: str, removed: Iterable[str], assigned: Mapping[str, str], asked: Collection[str] = ()) -> str:
+    """Take keys out of a properties file and append others. Comments, order and everything else stay; so do mode and owner.
+
+    `asked`: keys whose values are asked for as variables, besides those whose names are of secrets.
+    """
+    keys = " ".join([*removed, *assigned])
+    lines = "".join(_asked(k) if k in asked or SECRETIVE_NAME.search(k) else _line(k, v) for k, v in assigned.items())
     file, new = quote(path), quote(f"{path}.new")
     append = f" && printf '\\n' >>{new} && printf '%s\\n' {lines.strip()} >>{new}" if assigned else ""
     return (
@@ -117,13 +122,20 @@ def append_keys(source: str, keys: Iterable[str], target: str) -> str:
     return f"awk -v keys={quote(' '.join(keys))} -v wanted=1 '{_LOGICAL_LINES}' {quote(source)} >>{quote(target)}"
 
 
+def append_others(source: str, keys: Iterable[str], target: str) -> str:
+    """Append all that a file says besides these keys to another, unseen: comments too, and lines that nobody can name."""
+    return f"awk -v keys={quote(' '.join(keys))} -v wanted=0 '{_LOGICAL_LINES}' {quote(source)} >>{quote(target)}"
+
+
 def key_names(path: str) -> str:
     """The keys of a properties file, sorted, without any value."""
     return f"sed -n 's/^[[:space:]]*\\([^#![:space:]=:][^[:space:]=:]*\\)[[:space:]]*[=:].*/\\1/p' {quote(path)} | sort"
 
 
+def _asked(key: str) -> str:
+    variable = re.sub(r"\W", "_", key).upper()
+    return f'"{key}=${{{variable}:?the value of {key}}}" '
+
+
 def _line(key: str, value: str) -> str:
-    if SECRET_KEY.search(key):
-        variable = re.sub(r"\W", "_", key).upper()
-        return f'"{key}=${{{variable}:?the value of {key}}}" '
     return quote(edit("", {key: value}).rstrip("\n")) + " "
