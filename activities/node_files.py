@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from activities.ports.nodes import FileContent, NodeDriver
-from domain.cluster import NodeSpec
+from domain.cluster import NodeSpec, original_path
 from domain.errors import Unsafe
 from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.properties import ENCODING, parse
@@ -39,12 +39,6 @@ FIRST_WRITTEN = frozenset({"bootstrap.checkpoint", "bootstrap.checkpoint.tmp", "
 
 def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def original_path(properties_file: str, sha256: str) -> str:
-    """Where the archived original of a properties file is."""
-    path = PurePosixPath(properties_file)
-    return str(path.parent / ".keeperless" / f"{path.name}.original-{sha256}")
 
 
 def before_path(properties_file: str, sha256: str) -> str:

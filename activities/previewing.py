@@ -11,14 +11,14 @@ from temporalio import activity
 
 from activities.assessing import ensure_not_superseded, look_and_decide, registered
 from activities.heartbeat import heartbeating
-from activities.node_files import original_path, sha256_of
+from activities.node_files import sha256_of
 from activities.observing.observe import Ports, observe
 from activities.observing.poison import unelectable
 from activities.observing.refused_writes import told, writing_of_leader
 from activities.observing.suspects import strays_in_log
 from activities.sessions import session
 from activities.window.partition_states import PartitionStates
-from domain.cluster import ControllerSpec, NodeSpec
+from domain.cluster import ControllerSpec, NodeSpec, original_path
 from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Revert
 from domain.drift.report import CheckName, DriftReport

@@ -3,10 +3,12 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.commands import CommandStatus, status_of
 from api.links import cluster_url, migration_url, report_url, temporal_ui_url
+from api.outgoing import Outgoing
+from api.summaries import SummaryAnswer
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
@@ -26,10 +28,6 @@ from domain.records import (
     StepInHand,
     Waiting,
 )
-
-
-class Outgoing(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class ClusterLinks(Outgoing):
@@ -139,7 +137,7 @@ class MigrationLinks(Outgoing):
 
 class MigrationAnswer(Outgoing):
     """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now.
-    `in_hand`: the step that is being carried out.
+    `in_hand`: the step that is being carried out. `summary`: once it has ended.
     """
 
     id: str
@@ -156,6 +154,7 @@ class MigrationAnswer(Outgoing):
     gates: list[GateAnswer]
     findings: list[Finding]
     outcome: str | None
+    summary: SummaryAnswer | None
     policy: MigrationPolicy
     spec_revision: int
     generation: int | None
@@ -169,7 +168,9 @@ class MigrationAnswer(Outgoing):
     links: MigrationLinks
 
     @classmethod
-    def of(cls, record: MigrationRecord, wiring: Wiring, report: DriftReport | None) -> "MigrationAnswer":
+    def of(
+        cls, record: MigrationRecord, wiring: Wiring, report: DriftReport | None, summary: SummaryAnswer | None
+    ) -> "MigrationAnswer":
         """`report`: the one that the open gate's evidence names."""
         progress = record.progress
         shared = record.model_dump(
@@ -189,6 +190,7 @@ class MigrationAnswer(Outgoing):
             gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, report)],
             findings=list(progress.findings),
             outcome=progress.outcome,
+            summary=summary,
             links=_links(record, wiring),
         )
 

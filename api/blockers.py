@@ -13,12 +13,12 @@ from typing import TypeVar
 from pydantic import Field
 
 from api.absences import absence_of, heard_of, in_time, missing
-from api.answers import Outgoing
 from api.between import asking, is_unanswered, of_between, silent_for_all
 from api.changes import changed_here
 from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
+from api.outgoing import Outgoing
 from api.own_state import Lag, lagging, of_itself
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, ended_here, machines_of, signs_of

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from api.answers import Outgoing
 from api.links import cluster_url, plan_url
+from api.outgoing import Outgoing
 from api.standing import Standing, StandingState
 from domain.decisions import Severity
 from domain.plans import Plan

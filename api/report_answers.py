@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from api.answers import Outgoing
 from api.links import check_url, cluster_url, migration_url, report_url
+from api.outgoing import Outgoing
 from api.standing import Standing, StandingState
 from domain.drift.explaining import explanation_of, verdict_in_words
 from domain.drift.records import Severity

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -146,6 +147,12 @@ class NodeSpec(SpecModel):
         libs = f"{self.kafka_home}/libs"
         others = [entry for entry in self.further_classes if posixpath.dirname(entry) != libs]
         return ":".join([f"{libs}/*", *dict.fromkeys(others)])
+
+
+def original_path(properties_file: str, sha256: str) -> str:
+    """Where the archived original of a properties file is, on its own node."""
+    path = PurePosixPath(properties_file)
+    return str(path.parent / ".keeperless" / f"{path.name}.original-{sha256}")
 
 
 class BrokerSpec(NodeSpec):

@@ -101,7 +101,7 @@ class NodeStatus(Record):
     """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered.
 
     `configuration_management`: `runs`, `paused`, `paused-by-us` (by a migration, which resumes it at its end) or `unknown`;
-    `None` where the specification names none.
+    `None` where the specification names none. `original`: where the node keeps its properties file from before the migration.
     """
 
     name: str
@@ -111,6 +111,7 @@ class NodeStatus(Record):
     is_ready: bool
     restarts: int = 0
     configuration_management: str | None = None
+    original: str | None = None
 
 
 class OpenGate(Record):

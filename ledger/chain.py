@@ -5,7 +5,7 @@ which transactions become visible: who has read up to `seq` n will never see an 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy import RowMapping, func, select, update
@@ -107,6 +107,13 @@ async def find_all(connection: AsyncConnection, migration_id: str | None, after_
     query = select(events).where(events.c.seq > after_seq).order_by(events.c.seq).limit(limit)
     if migration_id is not None:
         query = query.where(events.c.migration_id == migration_id)
+    return [_record(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def find_kinds(connection: AsyncConnection, migration_id: str, kinds: Collection[str]) -> list[Event]:
+    """A migration's entries of these kinds, in order."""
+    wanted = (events.c.migration_id == migration_id) & events.c.kind.in_(kinds)
+    query = select(events).where(wanted).order_by(events.c.seq)
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 

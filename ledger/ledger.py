@@ -3,7 +3,7 @@
 Every call raises `LedgerUnavailable` (`Transient`) when the database does not answer within the time limit.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -356,6 +356,10 @@ class SqlLedger:
     async def events(self, migration_id: str | None = None, after_seq: int = 0, limit: int = 1000) -> list[Event]:
         """Events after `after_seq`, in order, at most `limit`. No event below one that was read appears later."""
         return await self._database.read(lambda c: chain.find_all(c, migration_id, after_seq, limit))
+
+    async def events_of_kinds(self, migration_id: str, kinds: Collection[str]) -> list[Event]:
+        """All of a migration's events of these kinds, in order."""
+        return await self._database.read(lambda c: chain.find_kinds(c, migration_id, kinds))
 
     async def verify_chain(self) -> int | None:
         """The first place where the log is not what was appended; `None` when all is well."""

@@ -15,8 +15,10 @@ from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.routes.plans import existing_plan
+from api.summaries import summary_answer
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
+from domain.drift.report import DriftReport
 from domain.plans import Plan
 from domain.records import (
     ClusterRecord,
@@ -77,13 +79,19 @@ async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> M
 
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:
-    """With the report that its open gate is bound to. Evidence names it by what it says: another look may say the same."""
+    """With the report that its open gate is bound to, or with the summary once it has ended."""
+    report, summary = await _report_of_gate(record, wiring), await summary_answer(record, wiring.ledger)
+    return MigrationAnswer.of(record, wiring, report, summary)
+
+
+async def _report_of_gate(record: MigrationRecord, wiring: Wiring) -> DriftReport | None:
+    """Evidence names it by what it says: another look may say the same."""
     named = record.progress.gate.evidence.get("report") if record.progress.gate is not None else None
     content_hash = named.get("content_hash") if isinstance(named, dict) else None
     if content_hash is None:
-        return MigrationAnswer.of(record, wiring, None)
+        return None
     reports = await wiring.ledger.reports(cluster=record.cluster, content_hash=content_hash, limit=1)
-    return MigrationAnswer.of(record, wiring, reports[0] if reports else None)
+    return reports[0] if reports else None
 
 
 async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationRecord:

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from api import pages
-from api.answers import Outgoing
 from api.findings import Wanted
 from api.negotiation import form_for
+from api.outgoing import Outgoing
 from api.pages import HEADERS, HTML, JSON, TEXT, described
 from api.problems import Problem, ProblemKind
 from api.report_answers import FindingAnswer, FindingPage, ReportAnswer, ReportList

@@ -1,12 +1,12 @@
 """A cluster as people see it: nodes in words, numbers of the moment, how much of the way is done."""
 
-from domain.cluster import ClusterSpec
+from domain.cluster import ClusterSpec, NodeSpec, original_path
 from domain.contracts import Gauges
 from domain.decisions import (
     Intent,
     NodeStage,
 )
-from domain.observation import MigrationGauge, Observation
+from domain.observation import MigrationGauge, NodeView, Observation
 from domain.records import NodeStatus
 from domain.zk_to_kraft.configuration import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
@@ -36,9 +36,17 @@ def node_statuses(situation: Situation, spec: ClusterSpec, observation: Observat
         for c in situation.controllers
     )
     return tuple(
-        status.model_copy(update={"configuration_management": state_of(observation.node(node.id), spec.node(node.id))})
+        status.model_copy(update=_kept_on(observation.node(node.id), spec.node(node.id)))
         for status, node in zip(brokers + controllers, situation.nodes, strict=True)
     )
+
+
+def _kept_on(view: NodeView, node: NodeSpec) -> dict[str, str | None]:
+    """What is known of a node beside its mode and its stage."""
+    file = view.disk.file if view.disk is not None else None
+    sha256 = file.original_sha256 if file is not None else None
+    original = original_path(node.properties_file, sha256) if sha256 is not None else None
+    return {"configuration_management": state_of(view, node), "original": original}
 
 
 def gauges_of(observation: Observation, spec: ClusterSpec) -> Gauges:

@@ -116,6 +116,18 @@ class TestAppending:
         assert [e.seq for e in await ledger.events(migration.id, after_seq=4)] == [5]
         assert await ledger.events(after_seq=6) == []
 
+    async def test_reading_some_kinds_only(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_event: EVENT_MAKER
+    ) -> None:
+        drafts = [make_event(f"e{n}").model_copy(update={"kind": kind}) for n, kind in enumerate(("a", "b", "a", "c"))]
+        await ledger.record(migration.id, drafts, None)
+        await ledger.record_event(make_event("other").model_copy(update={"kind": "a"}))
+        assert [(e.seq, e.kind) for e in await ledger.events_of_kinds(migration.id, {"a", "c"})] == [
+            (1, "a"),
+            (3, "a"),
+            (4, "c"),
+        ]
+
     async def test_a_key_that_was_seen_is_skipped(
         self, ledger: SqlLedger, migration: MigrationRecord, make_event: EVENT_MAKER
     ) -> None:

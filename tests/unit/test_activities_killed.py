@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from activities.node_files import METADATA_LOG, before_path, original_path, read_mark, sha256_of
-from domain.cluster import Role
+from activities.node_files import METADATA_LOG, before_path, read_mark, sha256_of
+from domain.cluster import Role, original_path
 from domain.decisions import GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, Verdict
 from domain.errors import Superseded, Unsafe

@@ -8,11 +8,11 @@ from activities.node_files import (
     archive_original,
     look_at_disk,
     mark_path,
-    original_path,
     sha256_of,
     write_mark,
 )
 from activities.ports.nodes import FileContent
+from domain.cluster import original_path
 from domain.observation import LogDir, NodeDisk, PropertiesFile, RollMark, StorageState
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

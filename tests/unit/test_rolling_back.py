@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.node_files import before_path, look_at_disk, mark_path, original_path, read_mark, sha256_of, write_mark
+from activities.node_files import before_path, look_at_disk, mark_path, read_mark, sha256_of, write_mark
 from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
 from activities.rolling.provisioning import Provisioning
+from domain.cluster import original_path
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient, Unsafe

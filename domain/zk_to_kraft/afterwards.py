@@ -1,0 +1,108 @@
+"""What to do after a migration has ended, by how it ended. Texts for people; pure.
+
+What moves in the metrics, and what stays in ZooKeeper, was seen on Kafka 3.9 (`ZkMigrationState` 3 on the controllers,
+no such MBean on KRaft brokers, a persistent `/controller` that nobody removes).
+"""
+
+from domain.cluster import ClusterSpec
+from domain.records import MigrationRecord, MigrationState, Record
+
+
+class NextStep(Record):
+    """One thing to do now. `do`: what to type or to change, in order, then how to see that it worked. `objects`: where."""
+
+    subject: str
+    do: str
+    objects: tuple[str, ...] = ()
+
+
+MOVED_METRICS = (
+    "kafka.controller:* (ActiveControllerCount, OfflinePartitionsCount, …): from the brokers to the controllers",
+    "ZkMigrationState: gone from the brokers; the controllers keep it at 3",
+    "ZkWriteBehindLag and ZkWrite*TimeMs: gone from the controllers",
+    "kafka.server:type=SessionExpireListener and ZooKeeperClientMetrics: gone from the brokers",
+    "new: kafka.server:type=raft-metrics on all nodes, kafka.server:type=broker-metadata-metrics on the brokers",
+)
+
+
+def next_steps(record: MigrationRecord, spec: ClusterSpec | None) -> tuple[NextStep, ...]:
+    """In the order in which to do them."""
+    match record.progress.state:
+        case MigrationState.SUCCEEDED:
+            return (_alerts(spec), _tools(), _retire(spec), *_originals(record))
+        case MigrationState.REVERTED:
+            return (_again(), *_originals(record))
+        case MigrationState.REFUSED:
+            return (_refused(record),)
+        case _:
+            return (_adopt(record), *_originals(record))
+
+
+def _alerts(spec: ClusterSpec | None) -> NextStep:
+    controllers = ", ".join(spec.node_name(node.id) for node in spec.controllers) if spec is not None else "the controllers"
+    return NextStep(
+        subject="Move dashboards and alerts",
+        do=f"Scrape the metrics of {controllers}. Point each alert on kafka.controller:* at them. Delete alerts on metrics "
+        "that are gone. Then check that the sum of ActiveControllerCount over the controllers is 1.",
+        objects=MOVED_METRICS,
+    )
+
+
+def _tools() -> NextStep:
+    return NextStep(
+        subject="Point tools at the brokers",
+        do="Find programs that read ZooKeeper: --zookeeper options, Cruise Control's zookeeper.connect, Schema Registry's "
+        "kafkastore.connection.url. Give them bootstrap servers instead. ZooKeeper still answers them, with metadata that "
+        "no longer changes.",
+    )
+
+
+def _retire(spec: ClusterSpec | None) -> NextStep:
+    """Nothing that deletes: who else uses the ensemble is known to people only."""
+    connect = spec.zookeeper.connect if spec is not None else ""
+    return NextStep(
+        subject="Retire ZooKeeper",
+        do="No node of this cluster uses ZooKeeper any more, and no rollback is left. Wait until you trust the cluster. Copy "
+        "dataDir and dataLogDir of one server to a backup. Run `ss -tn state established '( sport = :2181 )'` on each server: "
+        "nobody should be connected. Then stop the servers. If another system uses the ensemble, leave it running. Afterwards "
+        "`kafka-metadata-quorum.sh --bootstrap-server HOST:9092 describe --status` still names a leader.",
+        objects=(connect,) if connect else (),
+    )
+
+
+def _originals(record: MigrationRecord) -> tuple[NextStep, ...]:
+    kept = tuple(f"{node.name}: {node.original}" for node in record.progress.nodes if node.original is not None)
+    step = NextStep(
+        subject="Keep or remove the original files",
+        do="Each node still has the properties file from before the migration, with its mode and owner. It may hold "
+        "passwords. Remove the .keeperless directories when you no longer need the files.",
+        objects=kept,
+    )
+    return (step,) if kept else ()
+
+
+def _again() -> NextStep:
+    return NextStep(
+        subject="Try again later",
+        do="The cluster runs with ZooKeeper, from the files of before. Remove the cause of the rollback: it is among the "
+        "decisions and the events. Then POST /plans, read the findings, and POST /migrations.",
+    )
+
+
+def _refused(record: MigrationRecord) -> NextStep:
+    blockers = tuple(dict.fromkeys(f"{f.code} {f.object}" for f in record.progress.findings if f.accepted is None))
+    return NextStep(
+        subject="Fix the findings",
+        do=f"Nothing was touched. Each finding has its fix: GET /migrations/{record.id}. Then POST /plans, and POST "
+        "/migrations once the plan has no blocker.",
+        objects=blockers,
+    )
+
+
+def _adopt(record: MigrationRecord) -> NextStep:
+    return NextStep(
+        subject="Take over what is left",
+        do=f"The cluster stays as it is, last seen in phase {record.progress.phase or 'unknown'}. Look at it: GET "
+        f'/clusters/{record.cluster}/observation. Then POST /migrations with "hold": true. That migration finds out where the '
+        "cluster is, and can be resumed or rolled back.",
+    )
