@@ -10,7 +10,7 @@ Everything lives below one directory. What runs there is known by pid files alon
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +29,7 @@ from playground.java import java_home
 from playground.jvm import LOG4J, Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.progress import wait_while_working
 from playground.secured import Security
 from playground.shared_classes import with_class_archive
 
@@ -89,7 +90,7 @@ class PlaygroundCluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, deadline_seconds: float = 120.0) -> None:
+    def start(self) -> None:
         """Returns when every broker knows every other. Raises Transient, with the ends of the logs, when one does not."""
         seconds = self.ensemble.start()
         self.announce(f"ZooKeeper: {ZOOKEEPERS} servers form a quorum ({seconds:.1f} s)")
@@ -98,7 +99,7 @@ class PlaygroundCluster:
         self._write_files(draft)
         for plan in self._brokers:
             processes.start(self._launch_of(draft, plan.id))
-        self._spec = self._draft(self._await_cluster_id(deadline_seconds))
+        self._spec = self._draft(self._await_cluster_id([self._launch_of(draft, plan.id) for plan in self._brokers]))
         write_spec(self._spec, self.directory / SPEC_FILE)
         self.announce(f"Kafka: {len(self._brokers)} brokers are registered ({time.monotonic() - began:.1f} s)")
 
@@ -118,6 +119,10 @@ class PlaygroundCluster:
             stop_everything_in(self.directory, grace_seconds)
         finally:
             self._ports.close()
+
+    @property
+    def broker_launches(self) -> list[Launch]:
+        return [self.launch(plan.id) for plan in self._brokers]
 
     def launch(self, node_id: int) -> Launch:
         """How the node with this id is started."""
@@ -169,19 +174,21 @@ class PlaygroundCluster:
     def _launch_of(self, spec: ClusterSpec, node_id: int) -> Launch:
         return brokers.node_launch(spec.node(node_id), spec.node_name(node_id))
 
-    def _await_cluster_id(self, deadline_seconds: float) -> str:
-        try:
-            self.await_registered([plan.id for plan in self._brokers], deadline_seconds)
-            self._await_known_to_each(deadline_seconds)
-        except Transient as error:
-            logs = "\n".join(processes.last_lines(plan.directory / "kafka.log") for plan in self._brokers)
-            raise Transient(f"{error}\n{logs}") from error
+    def _await_cluster_id(self, launches: Sequence[Launch]) -> str:
+        everyone = frozenset(plan.id for plan in self._brokers)
+
+        def is_registered() -> bool:
+            view = self.view()
+            return view is not None and view.broker_ids == everyone
+
+        wait_while_working(is_registered, f"brokers {sorted(everyone)} to be registered", launches)
+        self._await_known_to_each(launches)
         view = self.view()
         if view is None or not view.cluster_id:
             raise Transient("the brokers are registered but do not tell the cluster's id: try again")
         return view.cluster_id
 
-    def _await_known_to_each(self, deadline_seconds: float) -> None:
+    def _await_known_to_each(self, launches: Sequence[Launch]) -> None:
         """One broker's answer is not all brokers': a topic that is made now is placed on those that the controller knows.
 
         Each answer is a new client's: one that has learnt of other brokers may ask those.
@@ -193,7 +200,7 @@ class PlaygroundCluster:
                 view = cluster_view(admin_client([address]))
                 return view is not None and view.broker_ids == everyone
 
-            processes.wait_until(knows_everyone, f"{address} to know brokers {sorted(everyone)}", deadline_seconds)
+            wait_while_working(knows_everyone, f"{address} to know brokers {sorted(everyone)}", launches)
 
     def _draft(self, cluster_id: str) -> ClusterSpec:
         return ClusterSpec(

@@ -9,6 +9,7 @@ from playground import processes
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.progress import wait_while_working
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 HEAP_MIB = 96
@@ -73,15 +74,15 @@ class Ensemble:
             mark=str(configuration),
         )
 
-    def start(self, deadline_seconds: float = 60.0) -> float:
+    def start(self) -> float:
         """Starts all servers; returns when every one of them leads or follows, with the seconds it took."""
         for server in self.servers:
             write_configuration(server, self.servers)
             processes.start(self.launch(server))
-        return processes.wait_until(
+        return wait_while_working(
             lambda: all(mode_of(server) in {"leader", "follower"} for server in self.servers),
-            f"{len(self.servers)} ZooKeeper servers to form a quorum; logs: {self.servers[0].directory}/zookeeper.log …",
-            deadline_seconds,
+            f"{len(self.servers)} ZooKeeper servers to form a quorum",
+            [self.launch(server) for server in self.servers],
         )
 
 

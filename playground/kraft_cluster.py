@@ -14,6 +14,7 @@ from playground.cluster import prepared_runtime, stop_everything_in
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch, plain_environment
+from playground.progress import wait_while_working
 
 CLUSTER_ID = "bWV0YWRhdGEtb2YtdGVzdA"
 METADATA_LOG = "__cluster_metadata-0"
@@ -46,7 +47,8 @@ class KraftCluster:
             for node in self._listeners:
                 processes.start(self._launch(node))
             admin = admin_client(self.bootstrap_servers)
-            processes.wait_until(lambda: self._is_complete(cluster_view(admin)), "two brokers in KRaft mode", 120)
+            launches = [self._launch(node) for node in self._listeners]
+            wait_while_working(lambda: self._is_complete(cluster_view(admin)), "two brokers in KRaft mode", launches)
         except BaseException:
             self.stop()
             raise

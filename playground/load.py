@@ -14,14 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from domain.errors import Transient
 from playground import processes
 from playground.acknowledgements import LoadCounters, read_counters, read_identifiers
 from playground.clients import admin_client, client_configuration
-from playground.load_report import LoadReport, compare
+from playground.load_report import Copy, LoadReport, compare
 from playground.processes import Launch
+from playground.progress import wait_while_working
 from playground.seed import Topic, create_topics
 
 # Nothing here may expire or be compacted away: what was acknowledged must be readable at the end.
@@ -67,14 +68,14 @@ class Load:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, deadline_seconds: float = 60.0) -> None:
-        """Creates the topics, starts writing; returns at the first acknowledgement."""
+    def start(self, servers: Sequence[Launch] = ()) -> None:
+        """Creates the topics, starts writing; returns at the first acknowledgement. `servers`: whom it writes to."""
         if self.counters().sent:
             raise RuntimeError(f"{self.directory} holds another run: give every run a directory of its own")
-        create_topics(admin_client(self._bootstrap_servers), self._topics, deadline_seconds)
+        create_topics(admin_client(self._bootstrap_servers), self._topics, servers)
         processes.start(self._launch)
         try:
-            self.await_acknowledged(1, deadline_seconds)
+            self.await_acknowledged(1)
         except BaseException:
             self.stop(grace_seconds=0)
             raise
@@ -87,32 +88,24 @@ class Load:
     def counters(self) -> LoadCounters:
         return read_counters(self.directory)
 
-    def await_acknowledged(self, more: int, deadline_seconds: float = 60.0) -> None:
+    def await_acknowledged(self, more: int) -> None:
         """Returns when `more` further messages were acknowledged. Raises Transient, with the end of the log."""
-        wanted = self.counters().acknowledged + more
+        wanted = self._acknowledged() + more
+        what = f"{more} more acknowledgements"
+        wait_while_working(lambda: self._acknowledged() >= wanted, what, [self._launch], measure=self._acknowledged)
 
-        def has_them_or_ended() -> bool:
-            return self.counters().acknowledged >= wanted or not self.pids()
-
-        try:
-            processes.wait_until(has_them_or_ended, f"{more} more acknowledgements", deadline_seconds)
-        except Transient as error:
-            raise Transient(f"{error}\n{self._log_end()}") from error
-        if self.counters().acknowledged < wanted:
-            raise Transient(f"the load ended before {more} more acknowledgements: begin a new one\n{self._log_end()}")
-
-    def _log_end(self) -> str:
-        return processes.last_lines(self._launch.output_file)
+    def _acknowledged(self) -> int:
+        return self.counters().acknowledged
 
     def pids(self) -> list[int]:
         process = processes.running(self._launch)
         return [process.pid] if process else []
 
-    def verify(self, deadline_seconds: float = 120.0) -> LoadReport:
+    def verify(self, still_seconds: float = 120.0) -> LoadReport:
         """Reads everything back from the beginning. To be called when the writing has stopped."""
         if self.pids():
             raise RuntimeError("the load is still writing: stop it before you compare")
-        read = read_everything(self._bootstrap_servers, [topic.name for topic in self._topics], deadline_seconds)
+        read = read_everything(self._bootstrap_servers, [topic.name for topic in self._topics], still_seconds)
         counters = self.counters()
         return compare(
             read_identifiers(self.directory),
@@ -135,46 +128,53 @@ class Load:
         )
 
 
-def read_everything(bootstrap_servers: Sequence[str], topics: Sequence[str], deadline_seconds: float) -> list[str]:
-    """The identifier of every message between beginning and end of the topics, as often as it is there.
+def read_everything(bootstrap_servers: Sequence[str], topics: Sequence[str], still_seconds: float) -> list[Copy]:
+    """Every message between beginning and end of the topics, as often as it is there.
 
-    Raises Transient when the end was not reached in time: an incomplete reading would look like a loss.
+    Raises Transient when nothing was read for `still_seconds`: an incomplete reading would look like a loss.
     """
     settings = {"group.id": "playground-verify", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer(client_configuration(bootstrap_servers) | settings)
     try:
-        return list(_read_to_the_end(consumer, topics, deadline_seconds))
+        return list(_read_to_the_end(consumer, topics, still_seconds))
     finally:
         consumer.close()
 
 
-def _read_to_the_end(consumer: Consumer, topics: Sequence[str], deadline_seconds: float) -> Iterator[str]:
-    deadline = time.monotonic() + deadline_seconds
-    ends = _end_offsets(consumer, topics, deadline)
+def _read_to_the_end(consumer: Consumer, topics: Sequence[str], still_seconds: float) -> Iterator[Copy]:
+    ends = _end_offsets(consumer, topics, still_seconds)
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in ends])
     unfinished = {partition for partition, end in ends.items() if end > 0}
+    moved = time.monotonic()
     while unfinished:
-        if time.monotonic() > deadline:
+        if time.monotonic() - moved > still_seconds:
             raise Transient(f"{len(unfinished)} of {len(ends)} partitions were not read to their end: {sorted(unfinished)}")
         for message in consumer.consume(1000, timeout=0.5):
+            moved = time.monotonic()
             partition = (message.topic() or "", message.partition() or 0)
             if error := message.error():
                 has_ended = error.code() == KafkaError._PARTITION_EOF
             else:
-                yield (message.key() or b"").decode("ascii")
+                yield _copy_of(message)
                 has_ended = (message.offset() or 0) + 1 >= ends[partition]
             if has_ended:
                 unfinished.discard(partition)
 
 
-def _end_offsets(consumer: Consumer, topics: Sequence[str], deadline: float) -> dict[tuple[str, int], int]:
+def _copy_of(message: Message) -> Copy:
+    sending, _, _ = (message.value() or b"").partition(b" ")
+    return Copy((message.key() or b"").decode("ascii"), int(sending))
+
+
+def _end_offsets(consumer: Consumer, topics: Sequence[str], still_seconds: float) -> dict[tuple[str, int], int]:
     """(topic, partition) → the high watermark now."""
     metadata = consumer.list_topics(timeout=30)
     partitions = [TopicPartition(topic, number) for topic in topics for number in metadata.topics[topic].partitions]
-    return {(p.topic, p.partition): _end_offset(consumer, p, deadline) for p in partitions}
+    return {(p.topic, p.partition): _end_offset(consumer, p, still_seconds) for p in partitions}
 
 
-def _end_offset(consumer: Consumer, partition: TopicPartition, deadline: float) -> int:
+def _end_offset(consumer: Consumer, partition: TopicPartition, still_seconds: float) -> int:
+    deadline = time.monotonic() + still_seconds
     while True:
         try:
             return consumer.get_watermark_offsets(partition, timeout=max(min(30.0, deadline - time.monotonic()), 0.1))[1]

@@ -51,7 +51,8 @@ def write(recorder: Recorder, sender: Producer, topics: Sequence[str], rate: flo
 
 
 def send(recorder: Recorder, sender: Producer, topic: str, identifier: str) -> None:
-    """One message, as soon as the client takes it; only then it counts as sent. As long as a delivery may take it does not
+    """One message, as soon as the client takes it; only then it counts as sent. Its value begins with the number of this
+    sending, so that a reader can tell a second sending from a producer's retry. As long as a delivery may take it does not
     where its queue is full, because brokers pause, or where a broker that has just started in ZooKeeper mode has told it of no
     topic: Kafka serves before its controller has said what there is, and librdkafka leaves it to the application to try again.
     """
@@ -59,7 +60,7 @@ def send(recorder: Recorder, sender: Producer, topic: str, identifier: str) -> N
     confirm = partial(_confirm, recorder, identifier, begun)
     while True:
         try:
-            sender.produce(topic, key=identifier, value=f"{identifier} {PAYLOAD}", on_delivery=confirm)
+            sender.produce(topic, key=identifier, value=f"{recorder.sent} {PAYLOAD}", on_delivery=confirm)
         except BufferError:
             sender.poll(0.1)
         except KafkaException as error:

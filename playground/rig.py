@@ -17,7 +17,7 @@ from playground.by_hand import MIGRATION, ByHand
 from playground.cluster import PlaygroundCluster
 from playground.content import Content, content_of
 from playground.load import Load
-from playground.load_report import LoadReport
+from playground.load_report import LoadReport, duplicates_in_words
 from playground.own_unit import accepting
 from playground.processes import running, wait_until
 from playground.services import Services
@@ -332,9 +332,10 @@ class Rig:
         self.load.await_acknowledged(200)
         self.load.stop()
         report = self.load.verify()
+        duplicates = duplicates_in_words(len(report.duplicated), len(report.sent_again))
         print(
             f"acknowledged {report.acknowledged}, read back {report.read_back}, lost {len(report.lost)}, "
-            f"duplicated {len(report.duplicated)}, longest pause {report.longest_pause_seconds:.2f} s"
+            f"{duplicates}, longest pause {report.longest_pause_seconds:.2f} s"
         )
         return report
 

@@ -26,6 +26,8 @@ from confluent_kafka.admin import (
 )
 
 from playground.clients import admin_client
+from playground.processes import Launch
+from playground.progress import LONGEST_SECONDS, wait_while_working
 from playground.wire_requests import Quota, alter_quotas, set_default_broker_configs
 
 
@@ -95,39 +97,47 @@ ACLS = (
 )
 
 
-def seed(bootstrap_servers: Sequence[str], timeout_seconds: float = 60.0) -> None:
-    """Puts all of the above into the cluster. Raises KafkaException when a broker refuses something."""
+def seed(bootstrap_servers: Sequence[str], servers: Sequence[Launch] = ()) -> None:
+    """Puts all of the above into the cluster. Raises KafkaException when a broker refuses something. `servers`: the brokers."""
     admin = admin_client(bootstrap_servers)
-    create_topics(admin, TOPICS, timeout_seconds)
+    create_topics(admin, TOPICS, servers)
     set_default_broker_configs(bootstrap_servers, DEFAULT_BROKER_CONFIGS)
     for broker, settings in BROKER_CONFIGS.items():
-        _set_broker_configs(admin, broker, settings, timeout_seconds)
+        _set_broker_configs(admin, broker, settings, servers)
     for user, mechanism, iterations in SCRAM_USERS:
         credential = ScramCredentialInfo(mechanism, iterations)
         change = UserScramCredentialUpsertion(user, credential, f"{user}-of-the-playground".encode())
-        _finish(admin.alter_user_scram_credentials([change]).values(), timeout_seconds)
-    _finish(admin.create_acls(list(ACLS)).values(), timeout_seconds)
+        _finish(admin.alter_user_scram_credentials([change], request_timeout=LONGEST_SECONDS).values(), servers)
+    _finish(admin.create_acls(list(ACLS), request_timeout=LONGEST_SECONDS).values(), servers)
     alter_quotas(bootstrap_servers, QUOTAS)
 
 
-def create_topics(admin: AdminClient, topics: Sequence[Topic], timeout_seconds: float) -> None:
+def create_topics(admin: AdminClient, topics: Sequence[Topic], servers: Sequence[Launch] = ()) -> None:
     """Those that exist already stay as they are."""
     wanted = [NewTopic(t.name, t.partitions, t.replication_factor, config=t.config) for t in topics]
-    for future in admin.create_topics(wanted, operation_timeout=timeout_seconds).values():
+    asked = admin.create_topics(wanted, operation_timeout=LONGEST_SECONDS, request_timeout=LONGEST_SECONDS)
+    for future in _answered(asked.values(), servers):
         try:
-            future.result(timeout_seconds)
+            future.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
 
 
-def _set_broker_configs(admin: AdminClient, broker: str, settings: dict[str, str], timeout_seconds: float) -> None:
+def _set_broker_configs(admin: AdminClient, broker: str, settings: dict[str, str], servers: Sequence[Launch]) -> None:
     """The request goes to that very broker."""
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()]
     resource = ConfigResource(ResourceType.BROKER, broker, incremental_configs=entries)
-    _finish(admin.incremental_alter_configs([resource]).values(), timeout_seconds)
+    _finish(admin.incremental_alter_configs([resource], request_timeout=LONGEST_SECONDS).values(), servers)
 
 
-def _finish(futures: Iterable[Future[None]], timeout_seconds: float) -> None:
-    for future in futures:
-        future.result(timeout_seconds)
+def _finish(futures: Iterable[Future[None]], servers: Sequence[Launch]) -> None:
+    for future in _answered(futures, servers):
+        future.result()
+
+
+def _answered(futures: Iterable[Future[None]], servers: Sequence[Launch]) -> list[Future[None]]:
+    """The same, once Kafka has answered all of them."""
+    asked = list(futures)
+    wait_while_working(lambda: all(future.done() for future in asked), "Kafka's answer", servers)
+    return asked

@@ -18,12 +18,14 @@ from typing import Self
 
 import httpx
 
-from domain.errors import Transient
 from playground import processes
 from playground.ports import LOOPBACK
 from playground.processes import Launch
+from playground.progress import wait_while_working
 
 REPOSITORY = Path(__file__).parent.parent
+READY_SECONDS = 10.0
+"""For one answer of the API, which itself answers within two, on a machine that does much else."""
 
 
 class Program(StrEnum):
@@ -68,16 +70,13 @@ class Services:
             if processes.running(self.launch(program)) is None:
                 processes.start(self.launch(program))
 
-    def await_ready(self, deadline_seconds: float = 60.0) -> None:
+    def await_ready(self) -> None:
         """Wait until the API reports ready: ledger and Temporal answer. Workers that are late only make things wait."""
-        try:
-            processes.wait_until(self._is_ready, f"the API at {self.api_url}", deadline_seconds)
-        except Transient as error:
-            raise Transient(f"{error}\n{processes.last_lines(self.launch(Program.API).output_file)}") from error
+        wait_while_working(self._is_ready, f"the API at {self.api_url}", [self.launch(Program.API)])
 
     def _is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.api_url}/readyz", timeout=2, trust_env=False).is_success
+            return httpx.get(f"{self.api_url}/readyz", timeout=READY_SECONDS, trust_env=False).is_success
         except httpx.TransportError:
             return False
 

@@ -18,9 +18,10 @@ from playground.clients import admin_client, cluster_view
 from playground.ensemble import plan_ensemble
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
+from playground.processes import Launch
+from playground.progress import wait_while_working
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-SERVING_DEADLINE_SECONDS = 120.0
 
 
 def with_class_archive(runtime: Runtime, cache: Path, announce: Announce) -> Runtime:
@@ -97,8 +98,8 @@ def _run_every_kind(runtime: Runtime, folder: Path) -> None:
             _format_quorum_of_one(runtime, quorum, ports.take())
             for launch in launches[:2]:
                 processes.start(launch)
-            for plan in (broker, quorum):
-                _await_serving(plan)
+            for plan, launch in zip((broker, quorum), launches, strict=False):
+                _await_serving(plan, launch)
         finally:
             # In this order, by SIGTERM: the list of a JVM is whole only when it ends by itself.
             for launch in launches:
@@ -125,12 +126,12 @@ log.dirs={plan.data}
     subprocess.run(tool, check=True, capture_output=True, timeout=120)
 
 
-def _await_serving(plan: NodePlan) -> None:
+def _await_serving(plan: NodePlan, launch: Launch) -> None:
     admin = admin_client([f"{LOOPBACK}:{plan.port}"])
 
     def is_registered() -> bool:
         view = cluster_view(admin)
         return view is not None and plan.id in view.broker_ids
 
-    what = f"{plan.name} to serve; its log: {plan.directory}/kafka.log"
-    processes.wait_until(is_registered, what, SERVING_DEADLINE_SECONDS)
+    what = f"{plan.name} to serve"
+    wait_while_working(is_registered, what, [launch])

@@ -23,11 +23,12 @@ from typing import Self
 import httpx
 from temporalio.testing import WorkflowEnvironment
 
-from domain.errors import Permanent, Transient
+from domain.errors import Permanent
 from playground import processes
 from playground.cache import Announce, cache_directory, silent
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.progress import wait_while_working
 
 SEARCH_ATTRIBUTES = ("Cluster", "MigrationKind", "Phase", "MigrationId", "Waiting")
 NAMESPACE = "default"
@@ -135,14 +136,11 @@ class TemporalServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, deadline_seconds: float = 60.0) -> float:
+    def start(self) -> float:
         """Returns when the namespace and our search attributes are there, with the seconds it took."""
         processes.start(self.launch)
         try:
-            return processes.wait_until(self.is_ready, f"Temporal at {self.address}", deadline_seconds)
-        except Transient as error:
-            self.stop(grace_seconds=0)
-            raise Transient(f"{error}\n{processes.last_lines(self.launch.output_file)}") from error
+            return wait_while_working(self.is_ready, f"Temporal at {self.address}", [self.launch])
         except BaseException:
             self.stop(grace_seconds=0)
             raise

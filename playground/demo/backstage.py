@@ -66,9 +66,9 @@ class Backstage:
     def _start_cluster(self, announce: Announce) -> None:
         self.cluster.start()
         with told(announce, "Seeded: topics, dynamic configs, quotas, SCRAM users, ACLs"):
-            seed(self.cluster.bootstrap_servers)
+            seed(self.cluster.bootstrap_servers, self.cluster.broker_launches)
         with told(announce, "Load: acks=all producer and consumers run"):
-            self.load.start()
+            self.load.start(self.cluster.broker_launches)
             self.witness.start()
 
 

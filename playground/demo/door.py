@@ -58,6 +58,38 @@ class LinksAnswer(Answer):
     temporal_ui: str | None = None
 
 
+class ReportSeen(Answer):
+    check: str
+    verdict: str
+
+
+class DecisionSeen(Answer):
+    kind: str
+    gate: str | None
+    by: str
+    reason: str
+
+
+class NextStepSeen(Answer):
+    subject: str
+    objects: tuple[str, ...] = ()
+
+
+class PauseSeen(Answer):
+    seconds: float
+    node: str
+    measure: str
+
+
+class SummarySeen(Answer):
+    """What the product says of a migration that has ended."""
+
+    longest_pause: PauseSeen | None
+    reports: tuple[ReportSeen, ...]
+    decisions: tuple[DecisionSeen, ...]
+    what_now: tuple[NextStepSeen, ...]
+
+
 class MigrationSeen(Answer):
     """`GET /migrations/{id}`."""
 
@@ -70,6 +102,7 @@ class MigrationSeen(Answer):
     gates: tuple[OpenGate, ...]
     findings: tuple[Finding, ...]
     outcome: str | None
+    summary: SummarySeen | None = None
     ended_at: datetime | None
     links: LinksAnswer
 

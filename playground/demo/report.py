@@ -16,7 +16,7 @@ from domain.zk_to_kraft.phases import Phase
 from playground.demo.door import MigrationSeen
 from playground.demo.state import PhaseTime
 from playground.demo.words import aside
-from playground.load_report import LoadReport
+from playground.load_report import LoadReport, duplicates_in_words
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,30 @@ class Circumstances:
     """What the demo itself did to clients."""
     planned_seconds: float | None = None
     """As a plan estimated the migration, if there was one: people's time and comparisons left out."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the product says of the last migration, in lines: who decided, what was compared, what to do now."""
+
+    decisions: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    pause: str = ""
+    what_now: tuple[str, ...] = ()
+
+
+def ending_of(migration: MigrationSeen | None) -> Ending:
+    """Empty where it goes on."""
+    told = migration.summary if migration is not None else None
+    if told is None:
+        return Ending()
+    pause = told.longest_pause
+    return Ending(
+        decisions=tuple(f"{d.kind} {d.gate or ''} by {d.by}: {d.reason}".replace("  ", " ") for d in told.decisions),
+        checks=tuple(f"{report.check} {report.verdict}" for report in told.reports),
+        pause=f"{pause.measure} {pause.seconds:.1f} s ({pause.node})" if pause is not None else "",
+        what_now=tuple(step.subject for step in told.what_now),
+    )
 
 
 @dataclass(frozen=True)
@@ -49,11 +73,14 @@ class DemoReport:
     read_back: int
     lost: int
     duplicated: int
+    sent_again: int
+    """Of the duplicated, those that the load itself sent more than once. The rest its idempotent producer has repeated."""
     unacknowledged: int
     longest_pause_seconds: float
     slowest_acknowledgement_seconds: float
     peak_rss_mib: float
     circumstances: Circumstances = field(default_factory=Circumstances)
+    ending: Ending = field(default_factory=Ending)
 
     @property
     def is_success(self) -> bool:
@@ -94,11 +121,13 @@ def report_of(
         read_back=load.read_back,
         lost=len(load.lost),
         duplicated=len(load.duplicated),
+        sent_again=len(load.sent_again),
         unacknowledged=load.unacknowledged,
         longest_pause_seconds=round(load.longest_pause_seconds, 2),
         slowest_acknowledgement_seconds=round(load.slowest_acknowledgement_seconds, 2),
         peak_rss_mib=round(peak_rss_mib),
         circumstances=circumstances or Circumstances(),
+        ending=ending_of(migrations[-1] if migrations else None),
     )
 
 
@@ -120,9 +149,18 @@ def summary(report: DemoReport) -> RenderableType:
     grid.add_row("time", _time(report))
     if report.circumstances.planned_seconds is not None:
         grid.add_row("plan", _plan(report, report.circumstances.planned_seconds))
+    for name, lines in _ending(report.ending):
+        grid.add_row(name, "\n".join(lines))
     grid.add_row("memory", f"{report.peak_rss_mib} MiB at most, all processes together")
     style = "green" if report.is_success else "yellow" if report.is_as_asked else "red"
     return Panel(grid, title="summary", title_align="left", box=box.ROUNDED, border_style=style)
+
+
+def _ending(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
+    """Rows for what the product tells of its last migration; none where it tells nothing."""
+    checks = (", ".join(ending.checks),) if ending.checks else ()
+    told = (("decided", ending.decisions), ("compared", checks), ("what now", ending.what_now))
+    return [(name, lines) for name, lines in told if lines]
 
 
 def _restarts(report: DemoReport) -> Text:
@@ -143,7 +181,8 @@ def _time(report: DemoReport) -> str:
 
 def _pauses(report: DemoReport) -> str:
     longest = f"longest {report.longest_pause_seconds} s{aside(report.circumstances.disturbance)}"
-    return f"{longest}; slowest message {report.slowest_acknowledgement_seconds} s"
+    told = f"; the product tells {report.ending.pause}" if report.ending.pause else ""
+    return f"{longest}; slowest message {report.slowest_acknowledgement_seconds} s{told}"
 
 
 def _plan(report: DemoReport, planned: float) -> str:
@@ -156,5 +195,5 @@ def _messages(report: DemoReport) -> Text:
     return Text.assemble(
         f"{report.acknowledged:,} acknowledged, {report.read_back:,} read back, ",
         (f"{report.lost} lost", "bold red" if report.lost else "bold green"),
-        f", {report.duplicated} twice",
+        f", {duplicates_in_words(report.duplicated, report.sent_again)}",
     )

@@ -31,8 +31,8 @@ ASK_EVERY_SECONDS = 0.5
 LOOK_EVERY_SECONDS = 1.0
 MESSAGES_AFTER_THE_END = 400
 """So many more are written before the load stops: the cluster works after the migration, too."""
-UNATTENDED_SECONDS = 900.0
-"""A run that nobody watches gives up after this time, and says what it waited for."""
+UNATTENDED_SECONDS = 600.0
+"""A run that nobody watches gives up once its migration has told nothing for so long, and says what it waited for."""
 REASON = {Verdict.APPROVE: "approved in the demo's terminal", Verdict.REJECT: "rejected in the demo's terminal"}
 BACK = "asked for in the demo's terminal"
 BACK_UNATTENDED = "asked for unattended (--yes)"
@@ -137,7 +137,7 @@ class Story:
     async def _await_end(self, migration_id: str, heading: Intent) -> MigrationSeen:
         decided: dict[str, Verdict] = {}
         back = None if heading is Intent.REVERT else Verdict.REJECT
-        deadline = time.monotonic() + UNATTENDED_SECONDS
+        moved, told = time.monotonic(), self._board.last_seq
         while True:
             migration = await self._door.migration(migration_id)
             self._board.note_migration(migration)
@@ -154,8 +154,10 @@ class Story:
                 return migration
             if migration.state == "held" and (verdict is Verdict.REJECT or not self._has_audience):
                 return migration
-            if time.monotonic() > deadline and not self._has_audience:
-                raise Permanent(f"the migration has not ended in {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
+            if told != self._board.last_seq:
+                moved, told = time.monotonic(), self._board.last_seq
+            if time.monotonic() - moved > UNATTENDED_SECONDS and not self._has_audience:
+                raise Permanent(f"the migration has told nothing for {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
             await asyncio.sleep(ASK_EVERY_SECONDS)
 
     @property

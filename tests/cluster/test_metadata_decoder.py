@@ -100,7 +100,7 @@ def administer(cluster: KraftCluster) -> None:
     luck = random.Random()  # noqa: S311 - no secret comes from it
     admin, servers = admin_client(cluster.bootstrap_servers), cluster.bootstrap_servers
     topics = [Topic(f"topic.{n}", luck.randint(1, 9), luck.randint(1, 2), {"retention.ms": str(n)}) for n in range(30)]
-    create_topics(admin, topics, 60)
+    create_topics(admin, topics)
     set_default_broker_configs(servers, DEFAULT_BROKER_CONFIGS)
     steps = [
         lambda: alter_quotas(servers, QUOTAS),

@@ -99,7 +99,7 @@ ODD_QUOTAS = tuple(Quota({"user": user, "client-id": "é %2F/ü"}, {"request_per
 def seed_odd_names(bootstrap_servers: Sequence[str]) -> None:
     """Names as people have them, which ZooKeeper has URL-encoded in its paths."""
     admin = admin_client(bootstrap_servers)
-    create_topics(admin, ODD_TOPICS, 60)
+    create_topics(admin, ODD_TOPICS)
     for user in ODD_USERS:
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         upsertion = UserScramCredentialUpsertion(user, credential, b"of the odd")

@@ -253,7 +253,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluste
 def write_by_kafka(cluster: PlaygroundCluster) -> None:
     admin, servers = admin_client(cluster.bootstrap_servers), cluster.bootstrap_servers
     topics = [Topic("a.b_c-d", 7, 1, {"retention.ms": "-1", "cleanup.policy": "compact,delete"}), Topic("state", 1, 1)]
-    create_topics(admin, topics, 60)
+    create_topics(admin, topics)
     set_default_broker_configs(servers, {"log.cleaner.backoff.ms": "20000"})
     entries = [ConfigEntry("log.retention.ms", "7", incremental_operation=AlterConfigOpType.SET)]
     asked = [ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)]

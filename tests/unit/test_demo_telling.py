@@ -23,7 +23,7 @@ from playground.demo.screen import LiveScreen, PlainScreen, numbers, screen_for
 from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone, WaitSeen, WorkSeen
 from playground.demo.witness import PATIENCE_SECONDS, Reconciliation
 from playground.demo.words import left_behind, line_of
-from playground.load_report import LoadReport, compare
+from playground.load_report import Copy, LoadReport, compare
 
 BEGAN = 1_000_000.0
 NODE = NodeStatus(name="broker-1", role="broker", mode="kraft", stage="kraft", is_ready=True)
@@ -225,7 +225,8 @@ def test_the_witness_misses_what_was_acknowledged_long_ago_and_not_read() -> Non
 
 
 def proof(**changes: Any) -> LoadReport:
-    return compare(**({"acknowledged": ["a", "b"], "read": ["a", "b", "b"]} | changes), unacknowledged=1,
+    given = {"acknowledged": ["a", "b"], "read": ["a", "b", "b"]} | changes
+    return compare(given["acknowledged"], [Copy(identifier, 1) for identifier in given["read"]], unacknowledged=1,
                    longest_pause_seconds=1.234, slowest_acknowledgement_seconds=2.0)  # fmt: skip
 
 
@@ -253,11 +254,13 @@ def test_the_report_has_what_was_asked_for(tmp_path: Path) -> None:
         "read_back": 2,
         "lost": 0,
         "duplicated": 1,
+        "sent_again": 0,
         "unacknowledged": 1,
         "longest_pause_seconds": 1.23,
         "slowest_acknowledgement_seconds": 2.0,
         "peak_rss_mib": 1234,
         "circumstances": {"held_by": "", "disturbance": "", "planned_seconds": None},
+        "ending": {"decisions": [], "checks": [], "pause": "", "what_now": []},
     }
 
 

@@ -12,6 +12,7 @@ from domain.errors import Transient
 from playground import load
 from playground.acknowledgements import Recorder
 from playground.load_process import send
+from playground.load_report import Copy
 
 
 class NewLeader:
@@ -21,7 +22,14 @@ class NewLeader:
 
     def __init__(self, configuration: object) -> None:
         self._unread = [
-            SimpleNamespace(topic=lambda: "t", partition=lambda: 0, error=lambda: None, key=lambda: b"first", offset=lambda: 0)
+            SimpleNamespace(
+                topic=lambda: "t",
+                partition=lambda: 0,
+                error=lambda: None,
+                key=lambda: b"first",
+                value=lambda: b"7 x",
+                offset=lambda: 0,
+            )
         ]
 
     def list_topics(self, timeout: float) -> object:
@@ -41,15 +49,15 @@ class NewLeader:
     def close(self) -> None: ...
 
 
-def read_with(monkeypatch: pytest.MonkeyPatch, refusals: Iterator[int], deadline_seconds: float) -> list[str]:
+def read_with(monkeypatch: pytest.MonkeyPatch, refusals: Iterator[int], still_seconds: float) -> list[Copy]:
     monkeypatch.setattr(NewLeader, "refusals", refusals, raising=False)
     monkeypatch.setattr(load, "Consumer", NewLeader)
-    return load.read_everything(["127.0.0.1:1"], ["t"], deadline_seconds)
+    return load.read_everything(["127.0.0.1:1"], ["t"], still_seconds)
 
 
 def test_a_leader_whose_high_watermark_is_not_confirmed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = iter([KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION])
-    assert read_with(monkeypatch, refusals, 60.0) == ["first"]
+    assert read_with(monkeypatch, refusals, 60.0) == [Copy("first", 7)]
 
 
 def test_an_end_that_is_never_told_is_no_complete_reading(monkeypatch: pytest.MonkeyPatch) -> None:

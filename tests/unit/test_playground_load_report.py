@@ -6,13 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playground.acknowledgements import LoadCounters, Recorder, read_counters, read_identifiers
-from playground.load_report import LoadReport, compare
+from playground.load_report import Copy, LoadReport, compare, duplicates_in_words
 
 IDENTIFIERS = st.lists(st.sampled_from("abcdefgh"), max_size=20)
 
 
 def report_of(acknowledged: list[str], read: list[str]) -> LoadReport:
-    return compare(acknowledged, read, 0, 0.0, 0.0)
+    return compare(acknowledged, [Copy(identifier, 7) for identifier in read], 0, 0.0, 0.0)
+
+
+def test_a_duplicate_is_of_the_load_or_of_its_producer() -> None:
+    read = [Copy("once", 1), Copy("resent", 2), Copy("retried", 3), Copy("retried", 3), Copy("resent", 4)]
+    report = compare(["once", "resent", "retried"], read, 0, 0.0, 0.0)
+    assert (report.duplicated, report.sent_again, report.repeated) == ({"resent", "retried"}, {"resent"}, {"retried"})
+
+
+def test_duplicates_say_whose_they_are() -> None:
+    assert duplicates_in_words(0, 0) == "0 twice"
+    both = duplicates_in_words(3, 1)
+    assert both.startswith("3 twice (1 the load sent again")
+    assert "2 the idempotent producer" in both
+    assert "the load sent again" not in duplicates_in_words(2, 0)
+    assert "producer" not in duplicates_in_words(2, 2)
 
 
 def test_equal_counts_do_not_hide_a_loss() -> None:
