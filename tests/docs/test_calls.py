@@ -1,8 +1,16 @@
-"""The calls of docs/calls.md are calls that there are, and what they send would be taken."""
+"""docs/calls.md can be pasted: its blocks run in a real shell, and what they send is what the API takes.
+
+`curl` is a stand-in that notes its arguments and answers with every field that the page asks for.
+"""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel
@@ -12,10 +20,20 @@ from domain.cluster import ClusterSpec
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGE = (REPOSITORY / "docs" / "calls.md").read_text(encoding="utf-8")
+BLOCKS: list[str] = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PATHS = json.loads((REPOSITORY / "api" / "openapi.json").read_text(encoding="utf-8"))["paths"]
-CALL = re.compile(r"^curl \S+ (?:-X (?P<method>\w+) )?\$API(?P<path>\S+)(?P<rest>(?:(?!^curl|^```)[^\0])*)", re.MULTILINE)
-"""With the lines of its body that follow."""
-CALLS = [(found["method"], found["path"], found["rest"]) for found in CALL.finditer(PAGE)]
+ANSWER = {
+    "id": "01a1f903-3505-72c4-97b0-3c79d6c47662",
+    "state": "ended",
+    "gates": [{"evidence_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}],
+    "preview_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+}
+CURL = f"""#!{sys.executable}
+import json, os, sys
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+print({json.dumps(ANSWER)!r})
+"""
 BODIES: dict[str, type[BaseModel]] = {
     "plans": PlanOrder,
     "migrations": MigrationRequest,
@@ -23,22 +41,67 @@ BODIES: dict[str, type[BaseModel]] = {
     "resume": HoldRequest,
     "approvals": ApprovalRequest,
     "rollback": RollbackRequest,
+    "example": ClusterSpec,
 }
 
 
-def test_the_page_has_calls() -> None:
-    assert len(CALLS) == PAGE.count("\ncurl ") > 10
+class Call(NamedTuple):
+    method: str
+    path: str
+    body: str | None
 
 
-@pytest.mark.parametrize(("method", "path", "rest"), CALLS)
-def test_a_call_is_one_that_there_is(method: str | None, path: str, rest: str) -> None:
-    asked = method or ("POST" if " -d " in rest else "GET")
-    fitting = [known for known in PATHS if re.fullmatch(re.sub(r"\\\{\w+\\\}", r"[^/]+", re.escape(known)), path)]
-    assert asked.lower() in {method for known in fitting for method in PATHS[known]}
-    if body := re.search(r" -d '(\{.*?\})'", rest, re.DOTALL):
-        BODIES[path.rpartition("/")[2]].model_validate_json(body[1])
+def called(words: list[str]) -> Call:
+    """What curl would send, of its arguments."""
+    options = {"-X": "", "-d": "", "-H": ""}
+    url, words = "", list(words)
+    while words:
+        word = words.pop(0)
+        if word in options:
+            options[word] = words.pop(0)
+        elif not word.startswith("-"):
+            url = word
+    body = options["-d"] or None
+    if body is not None and body.startswith("@"):
+        body = (REPOSITORY / body[1:]).read_text(encoding="utf-8")
+    return Call(options["-X"] or ("POST" if body else "GET"), urlsplit(url).path, body)
 
 
-def test_the_cluster_is_registered_under_its_own_name() -> None:
-    (path, file) = re.findall(r"-X PUT \$API/clusters/(\S+) .*@(\S+)", PAGE)[0]
-    assert ClusterSpec.model_validate_json((REPOSITORY / file).read_text(encoding="utf-8")).name == path
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> list[Call]:
+    """All of the page, block after block in one shell, which stops at the first error and at a variable that is not set."""
+    directory = tmp_path_factory.mktemp("shell")
+    (curl := directory / "curl").write_text(CURL, encoding="utf-8")
+    curl.chmod(0o755)
+    environment = {"PATH": f"{directory}:{os.environ['PATH']}", "CALLS": str(directory / "calls")}
+    script = "set -euo pipefail\n" + "\n".join(BLOCKS)
+    done = subprocess.run(["bash", "-c", script], env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = (directory / "calls").read_text(encoding="utf-8").splitlines()
+    return [called(json.loads(line)) for line in lines]
+
+
+def test_every_call_of_the_page_is_made(calls: list[Call]) -> None:
+    assert len(calls) == "".join(BLOCKS).count("curl ") > 12
+
+
+def test_every_call_is_one_that_there_is(calls: list[Call]) -> None:
+    for call in calls:
+        known = [path for path in PATHS if re.fullmatch(re.sub(r"\\\{\w+\\\}", r"[^/]+", re.escape(path)), call.path)]
+        assert call.method.lower() in {method for path in known for method in PATHS[path]}, call
+
+
+def test_every_body_is_one_that_the_api_takes(calls: list[Call]) -> None:
+    sent = [call for call in calls if call.body is not None]
+    for call in sent:
+        assert BODIES[call.path.rpartition("/")[2]].model_validate_json(call.body or ""), call
+    assert {call.path.rpartition("/")[2] for call in sent} == set(BODIES)
+
+
+def test_nothing_is_left_for_the_reader_to_fill_in() -> None:
+    assert [block for block in BLOCKS if re.search(r"…|\.\.\.|<[a-z_-]+>", block)] == []
+
+
+def test_the_cluster_is_registered_under_its_own_name(calls: list[Call]) -> None:
+    (registered,) = [call for call in calls if call.method == "PUT"]
+    assert ClusterSpec.model_validate_json(registered.body or "").name == registered.path.rpartition("/")[2]
