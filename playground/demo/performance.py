@@ -90,15 +90,10 @@ def _keep(backstage: Backstage, console: Console, *, has_load: bool) -> None:
 
 
 def next_steps(api_url: str) -> str:
-    """What somebody may type who wants to migrate the cluster by hand."""
-    body = f'-H \'content-type: application/json\' -d \'{{"cluster": "{CLUSTER_NAME}", "kind": "zk-to-kraft"}}\''
+    """What to type to migrate the cluster by hand."""
     return (
-        f"The cluster is in ZooKeeper mode, and registered as {CLUSTER_NAME}. What comes next is up to you:\n\n"
-        f"# what is seen of it now\ncurl -s {api_url}/clusters/{CLUSTER_NAME}/observation\n\n"
-        f"# plan: what a migration would do; it is made at the address that it answers with\n"
-        f"curl -s {api_url}/plans {body}\n\n"
-        f"# migrate; then watch it at /migrations/{{id}}, hold it, approve it or lead it back as docs/calls.md shows\n"
-        f"curl -s {api_url}/migrations {body}\n"
+        f"The cluster is in ZooKeeper mode, and registered. Go on with docs/calls.md, where these two are set first:\n\n"
+        f"API={api_url}\nCLUSTER={CLUSTER_NAME}\n"
     )
 
 

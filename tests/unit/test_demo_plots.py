@@ -1,6 +1,5 @@
 """What the command line offers, and what the plots do with the product's answers."""
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,14 +39,11 @@ def test_a_cluster_to_play_with_is_kept() -> None:
     assert not options_of([]).keep
 
 
-def test_the_next_steps_are_calls_that_there_are() -> None:
-    paths = json.loads((REPOSITORY / "api" / "openapi.json").read_text("utf-8"))["paths"]
-    said = next_steps("http://api")
-    assert {"get", "post"} <= paths["/plans"].keys()
-    assert {"get", "post"} <= paths["/migrations"].keys()
-    assert "/clusters/{name}/observation" in paths
-    for call in ("http://api/clusters/demo/observation", "http://api/plans", "http://api/migrations"):
-        assert f"curl -s {call}" in said
+def test_the_next_steps_set_what_the_page_of_calls_begins_with() -> None:
+    said, page = next_steps("http://api"), (REPOSITORY / "docs" / "calls.md").read_text("utf-8")
+    assert "docs/calls.md" in said
+    assert "API=http://api\nCLUSTER=demo\n" in said
+    assert {"API=", "CLUSTER="} <= {f"{line.partition('=')[0]}=" for line in page.splitlines()}
 
 
 def test_who_finds_a_demo_running_is_told_the_command_that_started_it() -> None:
