@@ -31,7 +31,7 @@ def edit(text: str, assignments: Mapping[str, str], removals: frozenset[str] = f
     """
     elements = list(javaproperties.parse(io.StringIO(text)))
     last_line = {e.key: i for i, e in enumerate(elements) if isinstance(e, javaproperties.KeyValue)}
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text)
     lines: list[str] = []
     for i, element in enumerate(elements):
         if not isinstance(element, javaproperties.KeyValue) or element.key not in assignments.keys() | removals:
@@ -51,11 +51,18 @@ def rename(text: str, old: str, new: str, value: str) -> str:
     names = {e.key for e in elements if isinstance(e, javaproperties.KeyValue)}
     if old not in names or new in names:
         return edit(text, {new: value}, frozenset({old}))
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text)
     renamed = [
         _line(new, value, newline) if isinstance(e, javaproperties.KeyValue) and e.key == old else e.source for e in elements
     ]
     return edit("".join(renamed), {new: value})
+
+
+def _newline(text: str) -> str:
+    """The line end that the file has."""
+    if "\r\n" in text:
+        return "\r\n"
+    return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
 def _line(key: str, value: str, newline: str) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from domain.errors import Permanent
 from domain.file_changes import changes
 from domain.properties import edit, parse, rename
+from tests.unit.properties_cases import SHAPES, UNREADABLE, Shape
 
 FILE = """\
 # Broker 1 -- ask in #kafka before you edit
@@ -132,6 +133,40 @@ def test_bytes_above_127_survive() -> None:
     assert edit(text, {"x": "1"}).encode("latin-1").startswith(b"# caf\xe9\nname=caf\xe9\n")
     assert parse(edit(text, {"x": "é→\t \\"}))["x"] == "é→\t \\"
     edit(text, {"x": "→"}).encode("latin-1")
+
+
+ADDED = {"zookeeper.metadata.migration.enable": "true", "controller.quorum.voters": "3001@h:9093,3002@h:9094"}
+OF_ZOOKEEPER = ("zookeeper.", "inter.broker.protocol.version")
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_shape_is_read_as_java_reads_it(shape: Shape) -> None:
+    assert parse(shape.text) == shape.decoded
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_shape_keeps_its_other_bytes_there_and_back(shape: Shape) -> None:
+    """Keys are added, ZooKeeper's are taken out, and all is put back."""
+    hybrid = edit(shape.text, ADDED)
+    assert hybrid.startswith(shape.text)
+    assert parse(hybrid) == shape.decoded | ADDED
+    assert ("\r\n" in shape.text) == ("\r\n" in hybrid.removeprefix(shape.text))
+    gone = frozenset(key for key in parse(hybrid) if key.startswith(OF_ZOOKEEPER))
+    rest = shape.text
+    for part in shape.zookeeper:
+        rest = rest.replace(part, "")
+    kraft = edit(hybrid, {}, gone)
+    assert kraft.startswith(rest), "no byte but those of ZooKeeper's lines"
+    assert parse(kraft) == {key: value for key, value in (shape.decoded | ADDED).items() if key not in gone}
+    back = edit(kraft, {key: shape.decoded[key] for key in gone & shape.decoded.keys()}, frozenset(ADDED))
+    assert parse(back) == shape.decoded
+    assert back.startswith(rest)
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_shape_that_java_refuses_is_not_edited(text: str) -> None:
+    with pytest.raises(Permanent, match="four hexadecimal digits"):
+        parse(text)
 
 
 KEYS = st.text(st.sampled_from("ab.:= #!\\é\n\t"), min_size=1, max_size=6)

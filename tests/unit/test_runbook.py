@@ -371,7 +371,7 @@ def test_no_secret_is_in_any_runbook(point: Point, is_archived: bool) -> None:
     assert not [secret for secret in ("sesame", "tahini", "halva") if secret in text]
     if point is Point.BEFORE:
         created = book.forward[1].commands
-        assert created[1].startswith("awk -v keys=")
+        assert created[1].startswith("LC_ALL=C awk -v what=named -v keys=")
         assert "ssl.keystore.password" in created[1]
         assert created[1].endswith("/etc/kafka/1.properties >>/etc/kafka/3001.properties")
         assert '"${ZK_IDENTITY:?' in text

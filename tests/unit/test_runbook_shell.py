@@ -22,6 +22,7 @@ from domain.zk_to_kraft.preview import NodeFile
 from domain.zk_to_kraft.runbook import shell
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from tests.unit.conftest import BROKER_STAGE, CONNECT, Point, broker_text, cluster_spec, observation, text_at
+from tests.unit.properties_cases import SHAPES, UNREADABLE, Shape
 
 SPEC = cluster_spec()
 SECRET = "sesame"
@@ -134,6 +135,57 @@ def test_odd_ways_of_writing_a_line(folder: Path, text: str, key: str) -> None:
     assert parse(edited(folder / "x", text, (key,), {})) == {k: v for k, v in before.items() if k != key}
     after = edited(folder / "x", text, (), {key: "new value", "z": ' a\'b "c" $d \\e'})
     assert parse(after) == before | {key: "new value", "z": ' a\'b "c" $d \\e'}
+
+
+ADDED = {"zookeeper.metadata.migration.enable": "true", "controller.quorum.voters": "3001@h:9093,3002@h:9094"}
+OF_ZOOKEEPER = ("zookeeper.", "inter.broker.protocol.version", "process.roles")
+READABLE = {name: shape for name, shape in SHAPES.items() if "alone" not in name}
+
+
+@pytest.mark.parametrize("shape", READABLE.values(), ids=READABLE)
+def test_a_shape_becomes_what_the_product_makes_of_it(folder: Path, shape: Shape) -> None:
+    path, removed = folder / "x", tuple(key for key in shape.decoded if key.startswith(OF_ZOOKEEPER))
+    kept = {key: value for key, value in shape.decoded.items() if key not in removed}
+    after = edited(path, shape.text, removed, ADDED)
+    assert parse(after) == parse(edit(shape.text, ADDED, frozenset(removed) - ADDED.keys())) == kept | ADDED
+    assert parse(edited(path, after, tuple(ADDED), {})) == kept
+    named = frozenset(ran(shell.key_names(str(path))).splitlines())
+    assert {key for key in named if key.isascii()} == {key for key in kept if key.isascii()}
+    target = folder / "y"
+    target.write_text("")
+    path.write_text(shape.text, "latin-1")
+    ran(shell.append_keys(str(path), removed, str(target)))
+    assert parse(target.read_text("latin-1")) == {key: shape.decoded[key] for key in removed}
+
+
+REFUSED = {
+    **UNREADABLE,
+    **{name: shape.text for name, shape in SHAPES.items() if name not in READABLE},
+    "a carriage return in a comment": "a=1\n# x\rzookeeper.connect=z:2181\n",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_what_it_cannot_read_as_java_does_stays_as_it_is(folder: Path, text: str) -> None:
+    path, target = folder / "x", folder / "y"
+    path.write_bytes(text.encode("latin-1"))
+    for command in (
+        shell.edit_file(str(path), ("zookeeper.connect",), ADDED),
+        shell.append_keys(str(path), ("zookeeper.connect",), str(target)),
+    ):
+        done = run(command)
+        assert done.returncode != 0
+        assert f"{path}, line " in done.stderr
+        assert "Nothing was changed." in done.stderr
+    assert path.read_bytes() == text.encode("latin-1")
+    assert sorted((file.name, file.stat().st_size > 0) for file in folder.iterdir()) == [("x", True), ("y", False)]
+
+
+def test_a_list_of_keys_shows_no_line_of_a_secret(folder: Path) -> None:
+    """A continued value may look like a key and its value: base64 ends in `=`."""
+    path = folder / "x"
+    path.write_text("ssl.keystore.key=-----BEGIN PRIVATE KEY----- \\\n  MIIEsesame== \\\n  -----END PRIVATE KEY-----\nb=1\n")
+    assert ran(shell.key_names(str(path))) == "b\nssl.keystore.key\n"
 
 
 words = st.text(st.sampled_from("ab =:#!\\\t.'\"$`é"), max_size=8)

@@ -16,14 +16,47 @@ FENCED = "meta.properties.fenced-by-keeperless"
 """Where the way back puts a log directory's `meta.properties`: KRaft refuses to start without it."""
 
 _LOGICAL_LINES = r"""
+  function refuse(why) {
+    print FILENAME ", line " first ": " why " Nothing was changed." >"/dev/stderr"; refused = 1; exit 3
+  }
+  function digit(at) { return index("0123456789abcdef", substr(code, at, 1)) - 1 }
+  function key_of(text,   at, c, key, is_value) {
+    for (at = 1; at <= length(text); at++) {
+      c = substr(text, at, 1)
+      if (c == "\\") {
+        c = substr(text, ++at, 1)
+        if (c == "u") {
+          code = tolower(substr(text, at + 1, 4)); at += 4
+          if (code !~ /^[0-9a-f][0-9a-f][0-9a-f][0-9a-f]$/)
+            refuse("\\u without four hexadecimal digits. Java refuses the whole file for it: correct it, and repeat this.")
+          c = code ~ /^00[2-7]/ ? sprintf("%c", 16 * digit(3) + digit(4)) : "?"
+        } else if (c ~ /[tnrf]/) c = "?"
+      } else if (c ~ /[ \t\f=:]/) is_value = 1
+      if (!is_value) key = key c
+    }
+    return key
+  }
+  function end_line(is_key,   key) {
+    if (is_key) key = key_of(text)
+    if (what == "names") out = out (is_key ? key "\n" : "")
+    else if ((is_key && (key in named)) == (what == "named")) out = out raw
+    raw = text = ""
+  }
   BEGIN { n = split(keys, names, " "); for (i = 1; i <= n; i++) named[names[i]] = 1 }
-  !more { line = $0; sub(/^[ \t\f]+/, "", line); comment = line ~ /^[#!]/
-          key = line; sub(/[ \t\f=:].*/, "", key); found = !comment && (key in named) }
-  { end = $0; sub(/\r$/, "", end); more = !comment && match(end, /\\+$/) && RLENGTH % 2; if (found == wanted) print }
+  { if (!more) first = NR
+    line = $0; sub(/\r$/, "", line); sub(/^[ \t\f]+/, "", line); raw = raw $0 "\n"
+    if (line ~ /\r/) refuse("A carriage return alone ends a line here. Write one key a line with line feeds, and repeat this.")
+    if (!more && line ~ /^([#!]|$)/) { end_line(0); next }
+    more = match(line, /\\+$/) && RLENGTH % 2
+    text = text substr(line, 1, length(line) - more)
+    if (!more) end_line(1) }
+  END { if (refused) exit 3; if (more) { raw = raw "\n"; end_line(1) } printf "%s", out }
 """
-"""awk: print the logical lines of a properties file that set one of `keys` (wanted=1), or all others (wanted=0).
+"""awk: print the logical lines of a properties file that set one of `keys` (what=named), all others (what=others), or the keys
+of all (what=names).
 
-A line that ends in an odd number of backslashes goes on with the next.
+It reads keys as Java does: a line that ends in an odd number of backslashes goes on with the next, and escapes are resolved. It
+prints nothing, and ends with 3, where that cannot be.
 """
 
 
@@ -101,16 +134,15 @@ def restore(node: NodeSpec, archived: str) -> str:
 def edit_file(path: str, removed: Iterable[str], assigned: Mapping[str, str], asked: Collection[str] = ()) -> str:
     """Take keys out of a properties file and append others. Comments, order and everything else stay; so do mode and owner.
 
-    `asked`: keys whose values are asked for as variables, besides those whose names are of secrets.
+    `asked`: keys whose values are asked for as variables, besides those whose names are of secrets. A file that it cannot read
+    as Java does stays as it is: then the exit code is not 0.
     """
-    keys = " ".join([*removed, *assigned])
+    keys = [*removed, *assigned]
     lines = "".join(_asked(k) if k in asked or SECRETIVE_NAME.search(k) else _line(k, v) for k, v in assigned.items())
     file, new = quote(path), quote(f"{path}.new")
     append = f" && printf '\\n' >>{new} && printf '%s\\n' {lines.strip()} >>{new}" if assigned else ""
-    return (
-        f"umask 077; awk -v keys={quote(keys)} -v wanted=0 '{_LOGICAL_LINES}' {file} >{new}{append} && "
-        f"cat {new} >{file} && rm {new}"
-    )
+    made = f"{{ {_lines(path, 'others', keys)} >{new}{append} || {{ rm -f {new}; false; }}; }}"
+    return f"umask 077; {made} && cat {new} >{file} && rm {new}"
 
 
 def write_file(path: str, text: str) -> str:
@@ -119,17 +151,22 @@ def write_file(path: str, text: str) -> str:
 
 def append_keys(source: str, keys: Iterable[str], target: str) -> str:
     """Append what a file says of these keys to another, unseen."""
-    return f"awk -v keys={quote(' '.join(keys))} -v wanted=1 '{_LOGICAL_LINES}' {quote(source)} >>{quote(target)}"
+    return f"{_lines(source, 'named', keys)} >>{quote(target)}"
 
 
 def append_others(source: str, keys: Iterable[str], target: str) -> str:
     """Append all that a file says besides these keys to another, unseen: comments too, and lines that nobody can name."""
-    return f"awk -v keys={quote(' '.join(keys))} -v wanted=0 '{_LOGICAL_LINES}' {quote(source)} >>{quote(target)}"
+    return f"{_lines(source, 'others', keys)} >>{quote(target)}"
 
 
 def key_names(path: str) -> str:
     """The keys of a properties file, sorted, without any value."""
-    return f"sed -n 's/^[[:space:]]*\\([^#![:space:]=:][^[:space:]=:]*\\)[[:space:]]*[=:].*/\\1/p' {quote(path)} | sort"
+    return f"{_lines(path, 'names')} | sort"
+
+
+def _lines(path: str, what: str, keys: Iterable[str] = ()) -> str:
+    """By bytes: a file need not be UTF-8."""
+    return f"LC_ALL=C awk -v what={what} -v keys={quote(' '.join(keys))} '{_LOGICAL_LINES}' {quote(path)}"
 
 
 def _asked(key: str) -> str:
