@@ -64,7 +64,7 @@ def counters_seen(observation: Observation, spec: ClusterSpec) -> dict[int, Coun
     """The same, as a look has seen them."""
     views = {broker.id: observation.node(broker.id) for broker in spec.brokers}
     files = {broker: view.disk.file if view.disk is not None else None for broker, view in views.items()}
-    return counters({b: (view.process, file.properties if (file := files[b]) else {}) for b, view in views.items()})
+    return counters({b: (view.process, file.known if (file := files[b]) else {}) for b, view in views.items()})
 
 
 def miscounts(made_at: MadeAt, brokers: Mapping[int, Counter]) -> tuple[Miscount, ...]:

@@ -235,12 +235,19 @@ class PropertiesFile(ObservedPart):
     """A node's properties file: hash of its bytes, the observed keys, and what our last roll of the node left beside it.
 
     `original_sha256`: the archived original that lies beside the file and reads back as what its name says.
+    `running`: what the running broker has of keys that a configuration provider gives; nothing where it may not be asked.
     """
 
     sha256: str
     properties: dict[str, str]
     mark: RollMark | None
     original_sha256: str | None = None
+    running: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def known(self) -> dict[str, str]:
+        """What the node runs with, as far as that is known; else what its file says, references included."""
+        return {**self.properties, **self.running}
 
 
 class StorageState(StrEnum):

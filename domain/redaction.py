@@ -9,6 +9,7 @@ Kafka reads each line as a property, and then half of a key, or of a password, i
 import re
 
 from domain.kafka_properties import OF_PLUGINS, OF_THE_PAST, OTHERS, PASSWORDS
+from domain.provided_values import REFERENCE
 
 HIDDEN = "***"
 
@@ -23,9 +24,6 @@ OF_A_PROVIDER = re.compile(r"config\.providers\.[\w-]{1,40}\.class")
 NAME = re.compile(r"[a-z][a-z_-]{0,29}\d{0,5}(?:\.[a-z][a-z_-]{0,29}\d{0,5}){1,11}")
 """The name of a property that Kafka does not know, as a plug-in's is."""
 
-REFERENCE = re.compile(r"\$\{[\w.-]+:(?!-)[^${}\s]*\}")
-"""A value that a configuration provider gives (KIP-297): where it lies, and not what it is. `${NAME:-value}` is none: a shell's
-default holds the value itself."""
 OF_PRINCIPALS = frozenset({"sasl.kerberos.principal.to.local.rules", "ssl.principal.mapping.rules", "super.users"})
 NOT_OF_OTHERS = re.compile(r"=|:[^,;\s/]*@")
 """What values of these alone may have: names of certificates and realms. In any other it is the next line of the file, or a

@@ -167,6 +167,7 @@ class NodeSurvey(ObservedPart):
     `principal`: as whom it logs in to other brokers; `None`: its file does not tell. `lacks_base`: there is no such base file.
     `security`: for the controllers' listener, where it is not plain. `logins`: a controller's, to the brokers' listeners.
     `unapplied`: of a broker that runs, what its file has besides; `None`: it did not tell what it runs with.
+    `running`: what a running broker has of settings that a configuration provider gives, as far as it says.
     """
 
     id: int
@@ -178,6 +179,7 @@ class NodeSurvey(ObservedPart):
     security: ListenerSecurity | None = None
     logins: tuple[LoginTried, ...] = ()
     unapplied: tuple[Unapplied, ...] | None = None
+    running: dict[str, str] = Field(default_factory=dict)
 
 
 class ClientSession(ObservedPart):

@@ -25,14 +25,14 @@ from domain.machines.start_place import StartPlace, user_of_start
 from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
+from domain.provided_values import is_provided
 from domain.redaction import is_name, shown_value
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.zk_to_kraft.checks.configuration import CLASSES_OF_CONTROLLERS
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
-PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
-"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""
 UNNAMED = "lines without the name of a property"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -48,14 +48,16 @@ class Files:
     properties: Mapping[str, str] = field(default_factory=dict)
     lacks_base: bool = False
 
-    def survey(self, node_id: int, key: bytes) -> NodeSurvey:
+    def survey(self, node_id: int, key: bytes, running: Mapping[str, str] = NOTHING) -> NodeSurvey:
+        """`running`: what the running broker has of values that a configuration provider gives."""
         shown = {name: shown_value(name, value) for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
         return NodeSurvey(
             id=node_id,
             settings=shown,
             digests=self._digests(key),
-            principal=principal_of(self.properties),
+            principal=principal_of({**self.properties, **running}),
             lacks_base=self.lacks_base,
+            running={name: value for name, value in running.items() if name in shown},
         )
 
     def _digests(self, key: bytes) -> dict[str, str]:
@@ -187,7 +189,8 @@ def request_of(
     assert isinstance(node, ControllerSpec)  # noqa: S101 - there are two roles
     settings = {**broker, **own}
     listener = inter_broker_listener(settings)
-    plugins = sorted({settings[name].strip() for name in PLUGINS if settings.get(name, "").strip()})
+    named = {settings[name].strip() for name in CLASSES_OF_CONTROLLERS if settings.get(name, "").strip()}
+    plugins = sorted(name for name in named if not is_provided(name))
     found = [_target(r, listener, r.protocols.get(listener, protocol_of(settings, listener))) for r in registrations]
     return {
         "classes": plugins,

@@ -14,6 +14,7 @@ from activities.node_files import look_at_disk
 from activities.observing.configuration_hook import is_paused
 from activities.observing.in_time import time_for
 from activities.observing.member_trees import ensure_not_torn
+from activities.observing.running_values import with_running_values
 from activities.observing.standbys import with_standbys
 from activities.observing.suspects import POISON_SECONDS, with_suspects
 from activities.observing.zookeeper_view import view_of
@@ -124,7 +125,8 @@ async def observe(
     finally:
         if telling is not None:
             telling.cancel()
-    observation = await with_standbys(seen(), cluster.spec, ports.metrics)
+    observation = await with_running_values(seen(), cluster, ports.kafka)
+    observation = await with_standbys(observation, cluster.spec, ports.metrics)
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 

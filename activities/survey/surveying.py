@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from activities.observing.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observing.observe import Ports
+from activities.observing.running_values import running_of
 from activities.sessions import session
 from activities.survey.broker_logins import try_logins
 from activities.survey.canaries import refused_canaries
@@ -102,10 +103,11 @@ async def _nodes(
     read = (gaps.part(f"settings of {spec.node_name(n.id)}", partial(read_settings, drivers[n.id], n)) for n in spec.nodes)
     files = dict(zip((n.id for n in spec.nodes), await asyncio.gather(*read), strict=True))
     first = files[spec.brokers[0].id] or Files()
+    of_first = {**first.properties, **running_of(first.properties, runs.get(spec.brokers[0].id))}
 
     async def survey(node: NodeSpec) -> NodeSurvey:
         own = files[node.id] or Files()
-        request = request_of(spec, node, registrations, first.properties, own.properties)
+        request = request_of(spec, node, registrations, of_first, own.properties)
         process = observation.node(node.id).process
         pid = _pid(process)
 
@@ -116,7 +118,8 @@ async def _nodes(
 
         look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
         edits = await unapplied_edits(spec, node, process, own.properties, runs.get(node.id), drivers[node.id])
-        return own.survey(node.id, key).model_copy(update={"look": look, "unapplied": edits})
+        found = own.survey(node.id, key, running_of(own.properties, runs.get(node.id)))
+        return found.model_copy(update={"look": look, "unapplied": edits})
 
     own = {node_id: (file or Files()).properties for node_id, file in files.items()}
     asked = {n.id: settings_of_node(n, drivers[n.id], first.properties, own[n.id]) for n in spec.nodes}

@@ -6,7 +6,17 @@ from posixpath import normpath
 
 from domain.decisions import Finding, Severity
 from domain.survey import NodeLook, ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.checks.seen import (
+    MOST_OBJECTS,
+    NOT_TOLD,
+    Check,
+    Seen,
+    Surveyed,
+    not_read,
+    of_zookeeper,
+    some,
+    unverifiable,
+)
 from domain.zk_to_kraft.reduction import partitions_needing
 
 SETTLED_AFTER = timedelta(minutes=1)
@@ -121,7 +131,11 @@ def _log_dirs(seen: Surveyed) -> Iterator[Finding]:
 def _described_dirs(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         properties = seen.properties(broker.id)
-        told = properties.get("log.dirs") or properties.get("log.dir") or DEFAULT_LOG_DIR
+        key = "log.dirs" if properties.get("log.dirs") else "log.dir"
+        if seen.unread(broker.id, key):
+            yield from not_read(seen, "PF24", broker.id, [key], f"those of the specification: {some(broker.log_dirs)}")
+            continue
+        told = properties.get(key) or DEFAULT_LOG_DIR
         in_file = {normpath(path.strip()) for path in told.split(",") if path.strip()}
         if in_file != {normpath(path) for path in broker.log_dirs}:
             yield Finding(
@@ -205,6 +219,7 @@ def _short(what: str, observed: str, expected: str) -> Finding:
 
 def _controlled_shutdown(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
+        yield from not_read(seen, "PF27", broker.id, ["controlled.shutdown.enable"], "true")
         if seen.settings(broker.id).get("controlled.shutdown.enable", "true").strip().lower() == "false":
             yield Finding(
                 code="PF27",
@@ -252,7 +267,7 @@ CHECKS = (
         because="a hybrid broker ends when one of its directories fails (KAFKA-16431), and one that is not described is not "
         "looked at. More than one is a warning",
         source="DescribeLogDirs of each broker; `log.dirs` in its file",
-        unverifiable="our client may not describe the cluster",
+        unverifiable=f"our client may not describe the cluster; {NOT_TOLD}",
         of_survey=(_log_dirs, _described_dirs),
     ),
     Check(
@@ -278,6 +293,7 @@ CHECKS = (
         because="every broker is restarted twice; without controlled shutdown each time partitions are without a leader. How "
         "long it takes is only told",
         source="brokers' files",
+        unverifiable=NOT_TOLD,
         of_survey=(_controlled_shutdown, _unmeasured),
     ),
 )

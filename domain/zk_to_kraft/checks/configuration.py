@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from domain.cluster import shown
 from domain.decisions import Finding, NodeStage, Severity
-from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, some, unverifiable
+from domain.provided_values import is_provided
+from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
 
 ALTER_POLICY = "alter.config.policy.class.name"
+CLASSES_OF_CONTROLLERS = ("create.topic.policy.class.name", ALTER_POLICY, "principal.builder.class")
+"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""
 NOW_OF_CONTROLLERS = (
     "auto.leader.rebalance.enable",
     "default.replication.factor",
@@ -45,6 +48,8 @@ LEAST_ARCHIVE = 16 * 1024 * 1024
 
 
 def _classes(seen: Surveyed) -> Iterator[Finding]:
+    for node in (seen.spec.brokers[0], *seen.spec.controllers):
+        yield from not_read(seen, "PF34", node.id, CLASSES_OF_CONTROLLERS, "a class that every controller can load")
     for controller in seen.spec.controllers:
         look, name = seen.node(controller.id).look, seen.name(controller.id)
         if look is None:
@@ -89,6 +94,7 @@ def _defaults(seen: Surveyed) -> Iterator[Finding]:
             yield Finding(
                 code="PF35",
                 severity=Severity.WARNING,
+                is_unverifiable=any(map(is_provided, values.values())),
                 object=key,
                 observed=", ".join(f"{name}: {value or 'not set'}" for name, value in values.items()),
                 expected="one value on all nodes",
@@ -222,7 +228,7 @@ CHECKS = (
         because="in KRaft controllers apply them, and one that cannot load its policy does not start. That "
         "`alter.config.policy` sees other configs in KRaft (KAFKA-19026) is a warning",
         source="brokers' and controllers' files; jars in `kafka_home/libs` and on the class path",
-        unverifiable="python3 cannot be run on the controller's node",
+        unverifiable=f"python3 cannot be run on the controller's node; {NOT_TOLD}",
         of_survey=(_classes, _alter_policy),
     ),
     Check(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from domain.decisions import Finding, Severity
-from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Check, Seen, Surveyed, unverifiable
+from domain.provided_values import is_provided
+from domain.zk_to_kraft.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
 from domain.zk_to_kraft.foreign import CORRECT_SPEC, IDENTITY, foreign_storage
 
 NEWEST_PATCH = 2
@@ -90,7 +91,10 @@ def _running_version(seen: Seen, broker_id: int) -> str | None:
 
 def _protocol_versions(seen: Seen) -> Iterator[Finding]:
     versions = {broker.id: seen.release_of(broker.id) for broker in seen.spec.brokers}
-    if len(set(versions.values())) > 1 or not all(v.startswith(SUPPORTED_RELEASE) for v in versions.values()):
+    known = [version for version in versions.values() if not is_provided(version)]
+    for broker in seen.spec.brokers:
+        yield from not_read(seen, "PF02", broker.id, [RELEASE], f"{SUPPORTED_RELEASE} on every broker")
+    if len(set(known)) > 1 or not all(v.startswith(SUPPORTED_RELEASE) for v in known):
         yield Finding(
             code="PF02",
             object="inter.broker.protocol.version",
@@ -133,7 +137,10 @@ def _broker_ids(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         stored = {d.node_id for d in seen.disk(broker.id).log_dirs}
         in_file = seen.properties(broker.id).get("broker.id", "").strip()
-        if in_file != str(broker.id) or stored != {broker.id}:
+        is_unread = is_provided(in_file)
+        if is_unread:
+            yield from not_read(seen, "PF05", broker.id, ["broker.id"], f"broker.id={broker.id}")
+        if stored != {broker.id} or not (is_unread or in_file == str(broker.id)):
             yield Finding(
                 code="PF05",
                 object=seen.name(broker.id),
@@ -146,7 +153,10 @@ def _broker_ids(seen: Seen) -> Iterator[Finding]:
 def _reserved_ids(seen: Surveyed) -> Iterator[Finding]:
     """With the generation of ids left on, a broker with one from its range does not start as a hybrid (KAFKA-17543)."""
     for broker in seen.spec.brokers:
-        settings = seen.settings(broker.id)
+        settings, keys = seen.settings(broker.id), ("broker.id.generation.enable", "reserved.broker.max.id")
+        if seen.unread(broker.id, *keys):
+            yield from not_read(seen, "PF05", broker.id, keys, "false, or a reserved.broker.max.id of at least the broker's id")
+            continue
         reserved = settings.get("reserved.broker.max.id", "").strip()
         most = int(reserved) if reserved.isdecimal() else RESERVED_IDS
         is_generating = settings.get("broker.id.generation.enable", "true").strip().lower() == "true"
@@ -176,6 +186,7 @@ CHECKS = (
         holds=f"`inter.broker.protocol.version` is {SUPPORTED_RELEASE} on every broker",
         because="a broker registers with the controllers only at their `metadata.version`; it would serve and never register",
         source="brokers' files",
+        unverifiable=NOT_TOLD,
         of_look=(_protocol_versions,),
     ),
     Check(
@@ -198,6 +209,7 @@ CHECKS = (
         holds="`broker.id` is explicit, is the one in `meta.properties`, and does not rely on generated ids",
         because="a generated id cannot migrate (KAFKA-17543)",
         source="brokers' files and log directories",
+        unverifiable=NOT_TOLD,
         of_look=(_broker_ids,),
         of_survey=(_reserved_ids,),
     ),

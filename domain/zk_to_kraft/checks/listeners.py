@@ -3,16 +3,34 @@
 from collections.abc import Iterator
 
 from domain.decisions import Finding
+from domain.provided_values import is_provided
 from domain.survey import Reached, ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.checks.seen import (
+    MOST_OBJECTS,
+    NOT_READ,
+    NOT_TOLD,
+    READ_IT,
+    Check,
+    Seen,
+    Surveyed,
+    not_read,
+    of_zookeeper,
+    some,
+    unverifiable,
+)
 from domain.zk_to_kraft.checks.trust import CHECKS_OF_TRUST
 from domain.zk_to_kraft.checks.validity import until_finding
 from domain.zk_to_kraft.listener_security import inter_broker_listener, protocol_of
 from domain.zk_to_kraft.protocol_map import PROTOCOL_MAP, protocols_in
 
+SPEAKING = ("inter.broker.listener.name", "security.inter.broker.protocol")
+"""What says on which listener brokers speak to each other."""
+ONE_LISTENER = "one listener with one security protocol on all brokers"
+
 
 def _listener_names(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
+        yield from not_read(seen, "PF28", broker.id, ["listeners"], f"no listener called {seen.spec.controller_listener}")
         listeners = seen.properties(broker.id).get("listeners", "")
         names = {listener.partition("://")[0].strip().upper() for listener in listeners.split(",")}
         if seen.spec.controller_listener in names:
@@ -30,6 +48,9 @@ def _one_inter_broker_listener(seen: Surveyed) -> Iterator[Finding]:
     """Controllers take it over from the first broker, and use it to reach all of them."""
     spoken = {}
     for broker in seen.spec.brokers:
+        yield from not_read(seen, "PF28", broker.id, SPEAKING, ONE_LISTENER)
+        if seen.unread(broker.id, *SPEAKING, PROTOCOL_MAP):
+            continue
         settings = seen.settings(broker.id)
         listener = inter_broker_listener(settings)
         spoken[seen.name(broker.id)] = f"{listener} ({protocol_of(settings, listener)})"
@@ -38,12 +59,14 @@ def _one_inter_broker_listener(seen: Surveyed) -> Iterator[Finding]:
             code="PF28",
             object="inter.broker.listener.name",
             observed=", ".join(f"{name}: {listener}" for name, listener in spoken.items()),
-            expected="one listener with one security protocol on all brokers",
+            expected=ONE_LISTENER,
             fix="Make them the same: a controller refuses a broker without the listener that it speaks on (KAFKA-16468).",
         )
 
 
 def _advertised(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    if seen.unread(seen.spec.brokers[0].id, *SPEAKING, PROTOCOL_MAP):
+        return
     settings = seen.controller_settings
     listener = inter_broker_listener(settings)
     protocol = protocol_of(settings, listener)
@@ -88,12 +111,21 @@ def _of_listener(seen: Surveyed, name: str, reached: Reached) -> Iterator[Findin
         yield from until_finding("PF29", reached.what, reached.certificate_until, seen.observation.ended_at)
 
 
+LOGINS = ("sasl.mechanism.controller.protocol", "sasl.enabled.mechanisms")
+NOT_SCRAM = "a mechanism that needs no stored credentials, such as PLAIN, OAUTHBEARER or GSSAPI"
+
+
 def _scram(seen: Surveyed) -> Iterator[Finding]:
     """Credentials of SCRAM live in the metadata that a new quorum does not have yet."""
     if not seen.spec.controller_security_protocol.startswith("SASL"):
         return
     for controller in seen.spec.controllers:
         settings = {**seen.controller_settings, **seen.node(controller.id).settings}
+        unread = [key for key in LOGINS if is_provided(settings.get(key, ""))]
+        if unread:
+            what, told = seen.name(controller.id), ", ".join(f"{key}={settings[key]}" for key in unread)
+            yield unverifiable("PF36", what, f"{told}: {NOT_READ}", NOT_SCRAM, READ_IT)
+            continue
         mechanism = settings.get("sasl.mechanism.controller.protocol", "GSSAPI").strip().upper()
         enabled = [one.strip().upper() for one in settings.get("sasl.enabled.mechanisms", mechanism).split(",") if one.strip()]
         if mechanism.startswith("SCRAM") or all(one.startswith("SCRAM") for one in enabled):
@@ -101,7 +133,7 @@ def _scram(seen: Surveyed) -> Iterator[Finding]:
                 code="PF36",
                 object=seen.name(controller.id),
                 observed=f"sasl.mechanism.controller.protocol={mechanism}, sasl.enabled.mechanisms={some(enabled)}",
-                expected="a mechanism that needs no stored credentials, such as PLAIN, OAUTHBEARER or GSSAPI",
+                expected=NOT_SCRAM,
                 fix="Choose another one for the controllers' listener: with SCRAM alone the new controllers cannot log in to "
                 "each other, because the credentials are in the metadata that they do not have yet.",
             )
@@ -111,6 +143,9 @@ def _security_of_map(seen: Seen) -> Iterator[Finding]:
     """A file may map the controllers' listener already: then the specification is not asked."""
     name = seen.spec.controller_listener
     for broker in seen.spec.brokers[:MOST_OBJECTS]:
+        yield from not_read(
+            seen, "PF28", broker.id, [PROTOCOL_MAP], f"{name}:{seen.spec.controller_security_protocol}, or none"
+        )
         protocol = protocols_in(seen.properties(broker.id).get(PROTOCOL_MAP, "")).get(name)
         if protocol not in {None, seen.spec.controller_security_protocol}:
             yield Finding(
@@ -130,7 +165,7 @@ CHECKS = (
         because="a controller refuses a broker that does not advertise it (KAFKA-16468), and a KRaft broker does not start "
         "with a listener of the controllers' name",
         source="brokers' files and `/brokers/ids`",
-        unverifiable="ZooKeeper may not be read with our identity",
+        unverifiable=f"ZooKeeper may not be read with our identity; {NOT_TOLD}",
         of_look=(_listener_names, _security_of_map),
         of_survey=(_one_inter_broker_listener, of_zookeeper("PF28", _advertised)),
     ),
@@ -154,6 +189,7 @@ CHECKS = (
         holds="the controllers' listener does not rely on SCRAM alone",
         because="its credentials are in the metadata, which a new quorum does not have yet: no controller could log in",
         source="the cluster's specification; the SASL settings that controllers get",
+        unverifiable=NOT_TOLD,
         of_survey=(_scram,),
     ),
 )

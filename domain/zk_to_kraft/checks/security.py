@@ -3,11 +3,25 @@
 from collections.abc import Iterator
 
 from domain.decisions import Finding, Severity
+from domain.provided_values import is_provided
 from domain.survey import ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.checks.seen import (
+    NOT_READ,
+    NOT_TOLD,
+    READ_IT,
+    Check,
+    Seen,
+    Surveyed,
+    not_read,
+    of_zookeeper,
+    some,
+    unverifiable,
+)
 from domain.zk_to_kraft.listener_security import ANONYMOUS, inter_broker_listener, protocol_of
 from domain.zk_to_kraft.node_config import AUTHORIZERS_IN_KRAFT
 
+AUTHORIZER, BUILDER = "authorizer.class.name", "principal.builder.class"
+USERS, OPEN = "super.users", "allow.everyone.if.no.acl.found"
 ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a key
 TOKEN_SECRETS = ("delegation.token.secret.key", "delegation.token.master.key")
 PASSWORDS = (
@@ -55,7 +69,7 @@ def _super_users_at_controllers(seen: Surveyed) -> Iterator[Finding]:
 
 
 def _super_user(name: str, what: str, principal: str | None, settings: dict[str, str]) -> Iterator[Finding]:
-    users = {user.strip() for user in settings.get("super.users", "").split(";")}
+    users = {user.strip() for user in settings.get(USERS, "").split(";")}
     expected = "the principal that nodes come with is among super.users"
     if principal is None:
         yield unverifiable(
@@ -65,8 +79,11 @@ def _super_user(name: str, what: str, principal: str | None, settings: dict[str,
             expected,
             "See to it that the principals of brokers and controllers are super users, and accept this finding.",
         )
+    elif principal not in users and (unread := [key for key in (USERS, OPEN) if is_provided(settings.get(key, ""))]):
+        told = ", ".join(f"{key}={settings[key]}" for key in unread)
+        yield unverifiable("PF30", f"{name} {what}", f"{told}: {NOT_READ}", f"{principal} is among super.users", READ_IT)
     elif principal not in users:
-        is_open = settings.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
+        is_open = settings.get(OPEN, "false").strip().lower() == "true"
         yield Finding(
             code="PF30",
             severity=Severity.WARNING if is_open else Severity.BLOCKER,
@@ -80,8 +97,9 @@ def _super_user(name: str, what: str, principal: str | None, settings: dict[str,
 
 def _authorizers(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
-        name = seen.properties(broker.id).get("authorizer.class.name", "").strip()
-        if name and name not in AUTHORIZERS_IN_KRAFT:
+        name = seen.properties(broker.id).get(AUTHORIZER, "").strip()
+        yield from _provided_authorizer(seen, broker.id, name)
+        if name and name not in AUTHORIZERS_IN_KRAFT and not is_provided(name):
             yield Finding(
                 code="PF31",
                 object=seen.name(broker.id),
@@ -91,10 +109,27 @@ def _authorizers(seen: Seen) -> Iterator[Finding]:
             )
 
 
+def _provided_authorizer(seen: Seen, broker_id: int, name: str) -> Iterator[Finding]:
+    """In KRaft the class is another one: that can be written into the file, and not into what the provider reads."""
+    yield from not_read(seen, "PF31", broker_id, [AUTHORIZER], f"one of {', '.join(AUTHORIZERS_IN_KRAFT)}, in the file itself")
+    file = seen.disk(broker_id).file
+    reference = file.properties.get(AUTHORIZER, "") if file is not None else ""
+    if is_provided(reference) and AUTHORIZERS_IN_KRAFT.get(name, name) != name:
+        yield Finding(
+            code="PF31",
+            object=f"{seen.name(broker_id)} {AUTHORIZER}",
+            observed=f"{AUTHORIZER}={reference}: a configuration provider gives {name}",
+            expected=f"{AUTHORIZER}={name} in the file itself",
+            fix=f"Write {AUTHORIZER}={name} into the file and restart the broker. In KRaft mode the class is another one: the "
+            "migration replaces it in the file, and cannot replace what a provider reads.",
+        )
+
+
 def _principal_builders(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
-        name = seen.settings(broker.id).get("principal.builder.class", "").strip()
-        if name and not name.startswith("org.apache.kafka."):
+        name = seen.settings(broker.id).get(BUILDER, "").strip()
+        yield from not_read(seen, "PF31", broker.id, [BUILDER], "Kafka's own principal builder", Severity.WARNING)
+        if name and not name.startswith("org.apache.kafka.") and not is_provided(name):
             yield Finding(
                 code="PF31",
                 severity=Severity.WARNING,
@@ -152,7 +187,7 @@ CHECKS = (
         "Where everybody is let in for want of an ACL it is a warning",
         source="`super.users`, listeners and the users' names of logins in brokers' files; "
         "certificates for the controllers' listener",
-        unverifiable="nodes come with a certificate, a ticket or a token: a file does not tell whose",
+        unverifiable=f"nodes come with a certificate, a ticket or a token: a file does not tell whose; {NOT_TOLD}",
         of_survey=(_super_users, _super_users_at_controllers),
     ),
     Check(
@@ -160,6 +195,7 @@ CHECKS = (
         holds="the authorizer has a known counterpart in KRaft",
         because="access rules would be gone, or nobody let in. A principal builder of your own is a warning",
         source="brokers' files",
+        unverifiable=NOT_TOLD,
         of_look=(_authorizers,),
         of_survey=(_principal_builders,),
     ),

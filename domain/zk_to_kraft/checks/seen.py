@@ -7,10 +7,13 @@ from domain.cluster import BrokerSpec, ClusterSpec
 from domain.decisions import Finding, Severity
 from domain.observation import KafkaView, NodeDisk, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
+from domain.provided_values import is_provided
 from domain.survey import NodeSurvey, Survey, ZooKeeperSurvey
 
 SUPPORTED_RELEASE = "3.9"
 """The release whose migration this product knows and was proven against, and the last one that has it."""
+
+RELEASE = "inter.broker.protocol.version"
 
 MOST_OBJECTS = 20
 """Findings of one kind; the observation has them all."""
@@ -34,12 +37,22 @@ class Seen:
         return disk if disk is not None else NodeDisk(file=None, log_dirs=())
 
     def properties(self, node_id: int) -> dict[str, str]:
+        """Of values that a configuration provider gives what the broker runs with, where it says so."""
         file = self.disk(node_id).file
-        return file.properties if file is not None else {}
+        return file.known if file is not None else {}
+
+    def settings(self, node_id: int) -> dict[str, str]:
+        """All values that are known of the node's file."""
+        return self.properties(node_id)
+
+    def unread(self, node_id: int, *keys: str) -> tuple[str, ...]:
+        """Those of these keys whose values a configuration provider gives, and nobody has read."""
+        settings = self.settings(node_id)
+        return tuple(key for key in keys if is_provided(settings.get(key, "")))
 
     def release_of(self, broker_id: int) -> str:
         """The broker's `inter.broker.protocol.version`, which is its release where the file has none."""
-        return self.properties(broker_id).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip()
+        return self.properties(broker_id).get(RELEASE, SUPPORTED_RELEASE).strip()
 
 
 @dataclass(frozen=True)
@@ -52,8 +65,9 @@ class Surveyed(Seen):
         return self.survey.node(node_id)
 
     def settings(self, node_id: int) -> dict[str, str]:
-        """All values that we keep of the node's file."""
-        return {**self.properties(node_id), **self.node(node_id).settings}
+        """All values that we keep of the node's file, and as `properties` what the broker runs with."""
+        node = self.node(node_id)
+        return {**self.properties(node_id), **node.settings, **node.running}
 
     @property
     def controller_settings(self) -> dict[str, str]:
@@ -118,6 +132,24 @@ def unverifiable(code: str, what: str, missing: str, expected: str, fix: str, se
     return Finding(
         code=code, severity=severity, is_unverifiable=True, object=what, observed=missing, expected=expected, fix=fix
     )
+
+
+NOT_READ = "given by a configuration provider, not read"
+NOT_TOLD = "a configuration provider gives the value, and the broker does not say what it runs with"
+READ_IT = (
+    "Let the user of client_properties describe the cluster's configs (DescribeConfigs) and start the broker: then it says "
+    "itself what it runs with. Or read the value on the node, compare it, and accept this finding."
+)
+
+
+def not_read(
+    seen: Seen, code: str, node_id: int, keys: Iterable[str], expected: str, severity: Severity = Severity.BLOCKER
+) -> Iterator[Finding]:
+    """One for each of these keys whose value is not known. It is never resolved but on its node."""
+    settings = seen.settings(node_id)
+    for key in seen.unread(node_id, *keys):
+        what, missing = f"{seen.name(node_id)} {key}", f"{key}={settings[key]}: {NOT_READ}"
+        yield unverifiable(code, what, missing, expected, READ_IT, severity)
 
 
 def some(names: Iterable[str], most: int = 5) -> str:

@@ -7,10 +7,22 @@ from domain.connect_string import doubts, read
 from domain.decisions import Finding, Severity
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some
+from domain.zk_to_kraft.checks.seen import (
+    MOST_OBJECTS,
+    NOT_READ,
+    NOT_TOLD,
+    READ_IT,
+    Check,
+    Seen,
+    Surveyed,
+    of_zookeeper,
+    some,
+    unverifiable,
+)
 from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
+CONNECT = "zookeeper.connect"
 THROTTLES = frozenset(
     {
         "leader.replication.throttled.rate",
@@ -178,7 +190,20 @@ def _client_metrics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
 def _connect_strings(seen: Seen) -> Iterator[Finding]:
     """By meaning: neither the order of the servers nor a `/` for no chroot makes a difference."""
     for broker in seen.spec.brokers:
-        yield from _connect_string(seen, seen.name(broker.id), seen.properties(broker.id).get("zookeeper.connect", "").strip())
+        if seen.unread(broker.id, CONNECT):
+            yield _unread_connect(seen, broker.id)
+            continue
+        yield from _connect_string(seen, seen.name(broker.id), seen.properties(broker.id).get(CONNECT, "").strip())
+
+
+def _unread_connect(seen: Seen, broker_id: int) -> Finding:
+    """A broker that is registered below the specification's chroot has that chroot, whatever its file says."""
+    is_registered = broker_id in seen.zookeeper.broker_ids
+    told = ". It is registered in /brokers/ids of the specification's ensemble and chroot" if is_registered else ""
+    what, value = f"{seen.name(broker_id)} {CONNECT}", seen.properties(broker_id)[CONNECT]
+    severity = Severity.WARNING if is_registered else Severity.BLOCKER
+    expected = f"the chroot and the servers of {seen.spec.zookeeper.connect}"
+    return unverifiable("PF20", what, f"{CONNECT}={value}: {NOT_READ}{told}", expected, READ_IT, severity)
 
 
 def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
@@ -287,6 +312,7 @@ CHECKS = (
         holds="every broker's `zookeeper.connect` has the chroot of the specification, and its servers",
         because="a controller would create another tree, empty. Other names for the servers are a warning",
         source="brokers' files",
+        unverifiable=NOT_TOLD + ". A warning for a broker that is registered below that chroot",
         is_identity=True,
         of_look=(_connect_strings,),
     ),
