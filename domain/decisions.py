@@ -103,8 +103,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.PART_UNKNOWN: "Something did not answer, and unknown is never healthy. Make it reachable; it goes on by itself.",
     WaitReason.NODE_DOWN: "A node is not running. Nothing else is touched. Look at its log and start it.",
     WaitReason.NODE_NOT_READY: "A node runs and does not serve yet.",
-    WaitReason.FILE_CHANGED: "Somebody changed a file that this migration wrote. It is not overwritten. "
-    "Put it back, or start again from the new file.",
+    WaitReason.FILE_CHANGED: "The file of a node is not what this migration left there, or not what its process runs with. It "
+    "is not overwritten, and the node is not restarted from it. `blockers` shows what differs and how to put it back.",
     WaitReason.CONFIGURATION_RUNS: "Configuration management that was paused for this migration runs again, or does not say "
     "whether it does: it may write files back. Pause it there, and it goes on by itself; or ask for a rollback.",
     WaitReason.CONTROLLERS_NOT_READY: "The controller quorum is not ready for the migration yet.",

@@ -12,15 +12,16 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      7. a way back stands half-done                     → Step/Wait
      8. a file is not as we left it                     → Wait      (final too early: a broker's)
      9. a node that we stopped was not started          → Step      finish its roll
-    10. a controller is missing                         → Step      provision it, while no broker has been touched
-    11. a node is down or not ready                     → Wait
-    12. registrations or replicas do not agree          → Wait
-    13. the end is there                                → Step/Done remove what canaries left, release what was paused
-    14. what was paused runs again                      → Wait      (it may write files back)
-    15. a file is ahead of its process                  → Step      finish that node's roll
-    16. clients' ways are to be tried at a broker       → Step      canaries, where the policy asks for them
-    17. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
-    18. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
+    10. a file is not what its process runs with        → Wait      (edited by hand: what runs decides)
+    11. a controller is missing                         → Step      provision it, while no broker has been touched
+    12. a node is down or not ready                     → Wait
+    13. registrations or replicas do not agree          → Wait
+    14. the end is there                                → Step/Done remove what canaries left, release what was paused
+    15. what was paused runs again                      → Wait      (it may write files back)
+    16. a file of ours is ahead of its process          → Step      finish that node's roll
+    17. clients' ways are to be tried at a broker       → Step      canaries, where the policy asks for them
+    18. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
+    19. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
 
 Back (`way_back.py`):
 

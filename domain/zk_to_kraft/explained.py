@@ -17,7 +17,9 @@ from domain.zk_to_kraft.comparison import (
     told,
 )
 from domain.zk_to_kraft.configuration import how_to_pause
+from domain.zk_to_kraft.guards import is_edited
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.pending_restart import edit_of
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, partitions_needing, situation_of
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Situation
@@ -84,6 +86,9 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
         names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids or b.id in unregistered)
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
+    elif wait.reason is WaitReason.FILE_CHANGED:
+        edited = [broker for broker in situation_of(observation, spec, policy).brokers if is_edited(broker)]
+        detail = "; ".join(edit_of(broker, observation, spec) for broker in edited)
     elif wait.reason is WaitReason.CONFIGURATION_RUNS:
         detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
     elif wait.reason is WaitReason.NODE_DOWN:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft import guards
-from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_quorum_healthy_without, roll, wait
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, in_mode, is_edited, is_quorum_healthy_without, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
-from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -82,8 +82,7 @@ def _half_reverted(s: Situation, _: Terms) -> Decision | None:
     is_before_transaction = s.claim is Claim.KRAFT and s.has_migration_znode
     if fenced and (is_before_transaction or s.quorum is QuorumState.POST_MIGRATION):
         return Step(action=StepAction.START_NODE, node_id=fenced[0], stage=NodeStage.MIGRATION)
-    is_begun = any(b.stage in _ORDER[1:] or b.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT} for b in s.brokers)
-    gone = fenced or (in_mode(s, ControllerMode.ABSENT) if is_begun else [])
+    gone = fenced or (in_mode(s, ControllerMode.ABSENT) if are_brokers_begun(s) else [])
     return wait(WaitReason.HALF_REVERTED, *gone) if gone else None
 
 
@@ -93,10 +92,18 @@ def _are_brokers_untouched(s: Situation) -> bool:
 
 def _changed_files(s: Situation, _: Terms) -> Decision | None:
     """After an end too early the brokers' way out does not wait for a controller's file: the flag's line alone may be gone."""
-    changed = [b.id for b in s.brokers if b.stage is None or _is_file_behind(b)]
+    changed = [b.id for b in s.brokers if b.stage is None]
     if not _is_final_too_early(s):
         changed += [c.id for c in s.controllers if c.stage is None and c.mode is not ControllerMode.ABSENT]
     return wait(WaitReason.FILE_CHANGED, *changed) if changed else None
+
+
+def _edited_files(s: Situation, _: Terms) -> Decision | None:
+    """What somebody has edited is neither overwritten nor put into force by a restart of ours. A node that we have stopped does
+    not wait for it, nor does the way out of an end too early for a file that says KRaft already."""
+    is_wanted = NodeStage.KRAFT if _is_final_too_early(s) else None
+    edited = [b.id for b in s.brokers if is_edited(b) and b.stage is not is_wanted]
+    return wait(WaitReason.FILE_CHANGED, *edited) if edited else None
 
 
 def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
@@ -177,7 +184,7 @@ def _stage_to_finish(s: Situation, broker: BrokerSituation) -> NodeStage:
     if s.quorum is QuorumState.POST_MIGRATION:
         return NodeStage.KRAFT
     stages = {broker.stage or NodeStage.ZOOKEEPER, STAGE_OF_MODE.get(broker.mode, NodeStage.ZOOKEEPER)}
-    return max(stages, key=_ORDER.index)
+    return max(stages, key=STAGE_ORDER.index)
 
 
 def _brokers(s: Situation, terms: Terms) -> Decision | None:
@@ -303,17 +310,6 @@ def _gate_of_end(s: Situation, terms: Terms) -> GateName | None:
     return GateName.FINALIZE if terms.approval in GIVEN else GateName.FINALIZE_WITHOUT_RETURN
 
 
-_ORDER = (NodeStage.ZOOKEEPER, NodeStage.MIGRATION, NodeStage.KRAFT)
-
-
-def _is_file_behind(broker: BrokerSituation) -> bool:
-    """The file says less than the process runs, and no way back of ours wrote it: somebody put it back by hand."""
-    running = STAGE_OF_MODE.get(broker.mode)
-    if running is None or broker.stage is None or broker.is_file_ours:
-        return False
-    return _ORDER.index(broker.stage) < _ORDER.index(running)
-
-
 RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _stale_copy,
     _failed_copy,
@@ -324,6 +320,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _half_reverted,
     _changed_files,
     _interrupted,
+    _edited_files,
     _missing_controllers,
     guards.not_serving,
     guards.disagreements,

@@ -48,6 +48,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
             f"{FORWARD}:_changed_files",
+            f"{FORWARD}:_edited_files",
             f"{FORWARD}:_roll_broker",
             f"{ASSESSING}:why_not_this_step",
             "activities.rolling.startable:why_not_startable",
@@ -220,6 +221,7 @@ CATALOGUE: tuple[Guard, ...] = (
             "domain.zk_to_kraft.assessment:alerts_of",
             f"{GUARDS}:lost_flag",
             f"{FORWARD}:_changed_files",
+            f"{FORWARD}:_edited_files",
         ),
         ("GF14", WaitReason.FILE_CHANGED, WaitReason.CONTROLLER_LOST_ITS_FLAG),
         "Dynamic configuration is not watched. Kafka itself refuses to change `metadata.version` during a migration. A version "

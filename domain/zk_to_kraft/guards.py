@@ -26,6 +26,15 @@ STAGE_OF_MODE: dict[BrokerMode, NodeStage] = {
 }
 """What the file of a running broker says when no roll is under way."""
 
+STAGE_ORDER = (NodeStage.ZOOKEEPER, NodeStage.MIGRATION, NodeStage.KRAFT)
+
+
+def is_edited(broker: BrokerSituation) -> bool:
+    """Its file would start it in another mode than it runs in, and no roll of ours has written it: somebody's edit waits for
+    the next restart."""
+    runs = STAGE_OF_MODE.get(broker.mode)
+    return runs is not None and broker.stage not in {None, runs} and not broker.is_file_ours
+
 
 def lost_flag(s: Situation, terms: Terms) -> Decision | None:
     """The highest alarm: one election makes it final. The flag comes back before anything else happens, running ones first.

@@ -42,6 +42,17 @@ FEATURES: dict[tuple[NodeStage, Role], frozenset[Feature]] = {
 
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 
+VOTERS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+"""One of them is enough."""
+
+KEYS_OF_MODE = {
+    MIGRATION_FLAG: Feature.MIGRATION_FLAG,
+    **dict.fromkeys((*VOTERS, "controller.listener.names"), Feature.QUORUM),
+    "process.roles": Feature.ROLE,
+    "zookeeper.connect": Feature.ZOOKEEPER,
+}
+"""What decides in which mode a node starts; the values of all are shown to people."""
+
 ZOOKEEPER_ONLY_KEYS = frozenset(
     {
         "broker.id.generation.enable",
@@ -117,7 +128,7 @@ def _presence(properties: Mapping[str, str]) -> dict[Feature, bool]:
 
 
 def _has_voters(properties: Mapping[str, str]) -> bool:
-    return "controller.quorum.voters" in properties or "controller.quorum.bootstrap.servers" in properties
+    return any(key in properties for key in VOTERS)
 
 
 def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> str:

@@ -3,8 +3,9 @@
 from enum import StrEnum
 
 from domain.decisions import NodeStage
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
+from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, QuorumState, Situation
 
 
 class Phase(StrEnum):
@@ -39,17 +40,16 @@ COPY_BEGUN = frozenset(Phase) - {Phase.PREFLIGHT, Phase.CONTROLLERS_UP, Phase.BR
 def phase_of(situation: Situation) -> Phase | None:
     """The phase that a situation is in, or `None` when what is unknown leaves it open.
 
-    Read from the end backwards: the furthest thing that has begun names the phase. Where a process does not answer
-    its file speaks for it, because a file changes only just before its node restarts. But at the end of roll 2 all files are
-    alike, and one late answer is no phase back.
+    Read from the end backwards: the furthest thing that has begun names the phase. What runs decides, and not a file that
+    somebody has edited (`stages_in_force`). At the end of roll 2 all files are alike, and one late answer is no phase back.
     """
     if situation.quorum is QuorumState.POST_MIGRATION:
         return _phase_after_finalization(situation)
     if situation.is_nothing_known:
         return None
-    stages = [broker.stage for broker in situation.brokers]
+    stages = stages_in_force(situation)
     is_rolled = all(stage is NodeStage.KRAFT for stage in stages)
-    if is_rolled and any(c.stage is NodeStage.KRAFT or c.mode is ControllerMode.FINAL for c in situation.controllers):
+    if is_rolled and any(_is_final_begun(c) for c in situation.controllers):
         return Phase.FINALIZING
     if is_rolled and all(b.mode is BrokerMode.KRAFT for b in situation.brokers):
         return Phase.SOAK
@@ -72,8 +72,48 @@ def phase_of(situation: Situation) -> Phase | None:
     return None if provisioned else Phase.PREFLIGHT
 
 
+def stages_in_force(s: Situation) -> tuple[NodeStage | None, ...]:
+    """The stage that each broker counts as; `None`: nothing tells it.
+
+    What runs decides. A file counts where a roll of ours wrote it, which comes right before the restart. The file of a broker
+    that does not serve counts too, unless it is ahead of all that runs: then somebody has edited it.
+    """
+    return tuple(_in_force(b, s) for b in s.brokers)
+
+
+def are_brokers_begun(s: Situation) -> bool:
+    """Whether one has left ZooKeeper mode, or is about to."""
+    is_any_beyond = any(stage in STAGE_ORDER[1:] for stage in stages_in_force(s))
+    return is_any_beyond or any(b.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT} for b in s.brokers)
+
+
+def _in_force(b: BrokerSituation, s: Situation) -> NodeStage | None:
+    runs = STAGE_OF_MODE.get(b.mode)
+    if b.stage is None or b.stage is runs or b.is_file_ours:
+        return b.stage or runs
+    if runs is not None:
+        return runs
+    return b.stage if STAGE_ORDER.index(b.stage) <= STAGE_ORDER.index(_reached(s)) else None
+
+
+def _reached(s: Situation) -> NodeStage:
+    """The furthest stage that is seen without the files of others. Where no broker serves nothing speaks against these."""
+    if s.is_copy_made or not any(b.mode in STAGE_OF_MODE for b in s.brokers):
+        return NodeStage.KRAFT
+    is_quorum_there = any(c.mode is not ControllerMode.ABSENT for c in s.controllers)
+    seen = [NodeStage.MIGRATION if is_quorum_there else NodeStage.ZOOKEEPER]
+    seen += [STAGE_OF_MODE.get(b.mode, NodeStage.ZOOKEEPER) for b in s.brokers]
+    seen += [b.stage for b in s.brokers if b.stage is not None and b.is_file_ours]
+    return max(seen, key=STAGE_ORDER.index)
+
+
+def _is_final_begun(c: ControllerSituation) -> bool:
+    """A flag that somebody has taken out of a file is an alarm, and no end that has begun."""
+    return c.mode is ControllerMode.FINAL or (c.stage is NodeStage.KRAFT and c.is_file_ours)
+
+
 def _phase_after_finalization(situation: Situation) -> Phase:
-    if not all(b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT for b in situation.brokers):
+    if not all(stage is NodeStage.KRAFT for stage in stages_in_force(situation)):
         return Phase.FINALIZED_EARLY
     is_over = all(c.mode is ControllerMode.FINAL and c.stage is NodeStage.KRAFT for c in situation.controllers)
     return Phase.KRAFT if is_over and all(b.mode is BrokerMode.KRAFT for b in situation.brokers) else Phase.FINALIZING

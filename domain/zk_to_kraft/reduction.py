@@ -62,6 +62,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             and controller.id not in (observation.unregistered or ()),
             is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
             is_startable=_is_startable(observation.node(controller.id)),
+            is_file_ours=is_file_ours(observation.node(controller.id).disk),
         )
         for controller in spec.controllers
     )

@@ -96,6 +96,8 @@ class ControllerSituation:
     is_flag_in_file: bool = True
     is_startable: bool = True
     """False: its storage is fenced, or was never formatted. One that still runs would not come back from its next restart."""
+    is_file_ours: bool = False
+    """As a broker's."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ any file is restored; and what the quorum left is wiped last, so that another mi
 Sources: Kafka's migration guide, "Reverting to ZooKeeper mode"; proven-facts, sections 4 and 5; KAFKA-20488; Strimzi 11262.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitReason
 from domain.zk_to_kraft import guards
@@ -85,7 +85,7 @@ def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
     down = [b for b in ahead if b.mode is BrokerMode.DOWN]
     if down:
         return roll(down[0].id, NodeStage.MIGRATION)
-    guard = _brokers_not_serving(s)
+    guard = _not_serving(s, s.nodes)
     if guard is not None:
         return guard
     if s.registration is not Registration.AGREES:
@@ -189,10 +189,16 @@ def _is_back(broker: BrokerSituation) -> bool:
 
 
 def _brokers_not_serving(s: Situation) -> Decision | None:
-    down = in_mode(s, BrokerMode.DOWN, BrokerMode.INTERRUPTED)
+    """Once the quorum is gone for good its controllers are not waited for any more."""
+    return _not_serving(s, s.brokers)
+
+
+def _not_serving(s: Situation, nodes: Sequence[BrokerSituation | ControllerSituation]) -> Decision | None:
+    """As words the modes of brokers and controllers are the same."""
+    down = [node.id for node in nodes if node.mode in {BrokerMode.DOWN, BrokerMode.INTERRUPTED}]
     if down:
         return wait(WaitReason.NODE_DOWN, *down)
-    not_ready = in_mode(s, BrokerMode.IN_TRANSITION)
+    not_ready = [node.id for node in nodes if node.mode == BrokerMode.IN_TRANSITION]
     if not_ready:
         return wait(WaitReason.NODE_NOT_READY, *not_ready)
     if s.replication is Replication.UNKNOWN:

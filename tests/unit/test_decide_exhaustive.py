@@ -228,6 +228,17 @@ def check_begun_first(s: Any, step: Step) -> None:
     assert not begun or step.node_id in begun or (is_controller(step) and is_behind(s, step))
 
 
+def check_no_edit_is_put_into_force(s: Any, step: Step) -> None:
+    """While a file that others have edited waits for a restart nothing begins, whatever the edit says. What we have stopped is
+    started all the same; after an end too early that which the file says is wanted."""
+    if step.node_id is not None and subject(s, step).mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}:
+        return
+    if step.action is StepAction.START_NODE:
+        return
+    edited = [b for b in s.brokers if b.mode in SERVING and b.stage is not STAGE_OF_MODE[b.mode] and not b.is_file_ours]
+    assert not edited or (is_final_too_early(s) and all(b.stage is NodeStage.KRAFT for b in edited))
+
+
 def is_behind(s: Any, step: Step) -> bool:
     """A flag was being given back when the log became final."""
     node = subject(s, step)
@@ -415,6 +426,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         return
     check_nothing_decisive_is_open(s, terms, step)
     check_begun_first(s, step)
+    check_no_edit_is_put_into_force(s, step)
     check_nothing_is_written_back(s, terms, step)
     checks: dict[StepAction, Callable[[], None]] = {
         StepAction.PROVISION_CONTROLLER: lambda: check_provisioning(s, step),

@@ -11,7 +11,9 @@ from tests.unit.conftest import (
     LEADER,
     Point,
     cluster_spec,
+    mark_of,
     observation,
+    seen_file,
     stopped,
     text_at,
     with_file,
@@ -52,8 +54,9 @@ def test_a_healthy_cluster_at_rest(point: Point, expected: Phase) -> None:
 def test_half_way_the_furthest_thing_begun_names_the_phase() -> None:
     one_hybrid = with_part(observation(Point.CONTROLLERS_UP), 1, **vars_of(Point.HYBRID, 1))
     assert phase(one_hybrid) is Phase.BROKERS_TO_HYBRID
-    written = with_file(observation(Point.CONTROLLERS_UP), 1, text_at(SPEC, 1, NodeStage.MIGRATION))
-    assert phase(written) is Phase.BROKERS_TO_HYBRID, "a file changes only just before its node restarts"
+    text = text_at(SPEC, 1, NodeStage.MIGRATION)
+    written = with_file(observation(Point.CONTROLLERS_UP), 1, text, mark_of(seen_file(text).sha256))
+    assert phase(written) is Phase.BROKERS_TO_HYBRID, "a roll of ours changes a file only just before its node restarts"
     one_in_kraft = with_part(observation(Point.DUAL_WRITE), 1, **vars_of(Point.SOAK, 1))
     assert phase(one_in_kraft) is Phase.BROKERS_TO_KRAFT
     one_final = with_part(observation(Point.SOAK), 3001, **vars_of(Point.FINAL, 3001))

@@ -20,7 +20,9 @@ from tests.unit.conftest import (
     broker_view,
     cluster_spec,
     controller_view,
+    mark_of,
     observation,
+    seen_file,
     stopped,
     text_at,
     with_file,
@@ -292,7 +294,8 @@ def test_with_nobody_as_controller_the_epoch_is_raised_all_the_same() -> None:
 def test_a_controller_that_finalises_by_its_start_is_started_last_and_with_the_warning() -> None:
     """Half-way through finalisation one was stopped, its file already without the flag."""
     seen = with_part(observation(Point.SOAK), 3001, process=stopped("gone"), metrics=None)
-    seen = with_file(seen, 3001, text_at(SPEC, 3001, NodeStage.KRAFT))
+    text = text_at(SPEC, 3001, NodeStage.KRAFT)
+    seen = with_file(seen, 3001, text, mark_of(seen_file(text).sha256, before_identity="gone"))
     files = files_of(Point.SOAK) | {3001: file_at(3001, NodeStage.KRAFT)}
     assert told(runbook(seen, files).forward) == ["begin", "quorum", "look", *FINALIZED]
 

@@ -35,6 +35,7 @@ CONTROLLER_FIELDS: dict[str, Sequence[Any]] = {
     "is_caught_up": BOOL,
     "is_flag_in_file": BOOL,
     "is_startable": BOOL,
+    "is_file_ours": BOOL,
 }
 CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
     "quorum": tuple(QuorumState),

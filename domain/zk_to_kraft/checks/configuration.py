@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from domain.cluster import shown
+from domain.cluster import BrokerSpec, shown
 from domain.decisions import Finding, NodeStage, Severity
 from domain.provided_values import is_provided
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
+from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
 
+IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"
 ALTER_POLICY = "alter.config.policy.class.name"
 CLASSES_OF_CONTROLLERS = ("create.topic.policy.class.name", ALTER_POLICY, "principal.builder.class")
 """Classes of others that a controller has to load, because it takes these settings over from the brokers."""
@@ -106,14 +108,28 @@ def _modes(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         stage = stage_of(seen.properties(broker.id), seen.spec.role(broker.id))
         mode = broker_mode(seen.observation.node(broker.id))
-        if stage is not NodeStage.ZOOKEEPER or mode is not BrokerMode.ZOOKEEPER:
+        if mode is BrokerMode.ZOOKEEPER and stage is not NodeStage.ZOOKEEPER:
+            yield _edited(seen, broker, stage)
+        elif mode is not BrokerMode.ZOOKEEPER:
             yield Finding(
                 code="PF37",
                 object=seen.name(broker.id),
                 observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'}",
-                expected="runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft",
+                expected=IN_ZOOKEEPER_MODE,
                 fix="Start the broker from the file that the specification names, and remove half-made migration settings.",
             )
+
+
+def _edited(seen: Seen, broker: BrokerSpec, stage: NodeStage | None) -> Finding:
+    """Its process is as it should be; its file would end that at the next restart."""
+    name, path = seen.name(broker.id), broker.properties_file
+    return Finding(
+        code="PF37",
+        object=name,
+        observed=seen_of(name, path, seen.properties(broker.id), NodeStage.ZOOKEEPER, stage),
+        expected=IN_ZOOKEEPER_MODE,
+        fix=fix_before_start(name, path, stage),
+    )
 
 
 def _dropped(seen: Surveyed) -> Iterator[Finding]:
@@ -243,8 +259,9 @@ CHECKS = (
     Check(
         code="PF37",
         holds="every broker runs in ZooKeeper mode, from a file with no keys of KRaft",
-        because=f"somebody has begun already; that is not a start. Of what KRaft drops ({ZOOKEEPER_ONLY}) a control plane "
-        "listener is a warning",
+        because="somebody has begun already; that is not a start. A file that was edited and whose broker was not restarted "
+        "changes the broker's mode at its next restart, also after a crash. Of what KRaft drops "
+        f"({ZOOKEEPER_ONLY}) a control plane listener is a warning",
         source="brokers' files and MBeans",
         of_look=(_modes,),
         of_survey=(_dropped,),

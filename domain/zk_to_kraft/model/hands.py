@@ -44,7 +44,8 @@ def _consume(state: State, step: Step) -> State | None:
 def _write(state: State, step: Step) -> State | None:
     """The mark first, then the file: a process that ends from now on counts as stopped by us."""
     if step.node < FIRST_CONTROLLER:
-        return state.with_broker(step.node, replace(state.brokers[step.node - 1], file=step.stage, is_marked=True))
+        written = replace(state.brokers[step.node - 1], file=step.stage, is_marked=True, is_edited=False)
+        return state.with_broker(step.node, written)
     controller = state.controllers[step.node - FIRST_CONTROLLER]
     return state.with_controller(step.node, replace(controller, file=step.stage, is_marked=True))
 
@@ -161,6 +162,8 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
     if state.is_zookeeper_silent:
         yield "ZooKeeper comes back", replace(state, is_zookeeper_silent=False)
     yield from _answers_about_comparison(state, decision.reason)
+    if decision.reason is WaitReason.FILE_CHANGED:
+        yield from _answers_about_edits(state)
     if decision.reason in {WaitReason.NODE_DOWN, WaitReason.CONTROLLERS_NOT_READY}:
         for i in (*state.broker_ids(), *state.controller_ids()):
             if started(state, i) != state:
@@ -169,6 +172,17 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
         yield "rollback, with its losses", replace(asked_back(state), accepts_loss=True)
     if decision.reason is WaitReason.DUAL_WRITE_NOT_CURRENT and not state.accepts_loss:
         yield "loss accepted", replace(asked_back(state), accepts_loss=True)
+
+
+def _answers_about_edits(state: State) -> Iterator[Move]:
+    """The file is put back; or the edit is meant, and the broker restarted from it, where it can come up then."""
+    for i, broker in enumerate(state.brokers, 1):
+        if not broker.is_edited or broker.process is None:
+            continue
+        yield f"broker-{i}'s file put back", state.with_broker(i, replace(broker, file=broker.process, is_edited=False))
+        is_copied = state.log is QuorumState.MIGRATION and state.leader is not None
+        if broker.file is NodeStage.MIGRATION or (broker.file is NodeStage.KRAFT and is_copied):
+            yield f"broker-{i} restarted on purpose", started(stopped(state, i), i)
 
 
 def _answers_about_comparison(state: State, reason: WaitReason) -> Iterator[Move]:
@@ -223,6 +237,7 @@ def hostile_moves(state: State) -> Iterator[Move]:
     if not state.is_zookeeper_silent:
         yield "ZooKeeper falls silent", replace(state, is_zookeeper_silent=True)
     yield from _revivals(state)
+    yield from _edits_of_brokers(state)
     yield from _edits(state)
     yield from _drifts(state)
 
@@ -253,6 +268,14 @@ def _drifts(state: State) -> Iterator[Move]:
         yield "the report grows old", replace(state, is_old=True)
     if state.checker is Checker.THERE:
         yield "keeperless-checks dies", replace(state, checker=Checker.AWAY)
+
+
+def _edits_of_brokers(state: State) -> Iterator[Move]:
+    """Without a restart. One edit at a time of a file that is what the process runs with."""
+    for i, broker in enumerate(state.brokers, 1):
+        is_settled = broker.process is broker.file and not broker.is_marked
+        for stage in (each for each in NodeStage if is_settled and each is not broker.process):
+            yield f"broker-{i}'s file edited to {stage}", state.with_broker(i, replace(broker, file=stage, is_edited=True))
 
 
 def _edits(state: State) -> Iterator[Move]:

@@ -177,7 +177,7 @@ def started(state: State, node_id: int) -> State:
         broker = state.brokers[node_id - 1]
         if broker.process is not None:
             return state
-        return state.with_broker(node_id, replace(broker, process=broker.file, is_up=False, is_marked=False))
+        return state.with_broker(node_id, replace(broker, process=broker.file, is_up=False, is_marked=False, is_edited=False))
     controller = state.controllers[node_id - FIRST_CONTROLLER]
     if controller.process is not None or not controller.is_startable:
         return state

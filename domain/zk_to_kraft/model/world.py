@@ -81,7 +81,7 @@ class Checker(StrEnum):
 @dataclass(frozen=True)
 class Broker:
     """`process`: the stage of the file that it was started from; `None`: it does not run. `is_marked`: a roll of ours wrote the
-    file, and nobody has started a process since."""
+    file, and nobody has started a process since. `is_edited`: others have edited it while it runs, and not restarted it."""
 
     file: NodeStage = NodeStage.ZOOKEEPER
     process: NodeStage | None = NodeStage.ZOOKEEPER
@@ -89,6 +89,7 @@ class Broker:
     is_marked: bool = False
     is_claimant: bool = False
     has_log: bool = False
+    is_edited: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ def _broker_situation(node_id: int, state: State) -> BrokerSituation:
         stage=broker.file,
         is_zookeeper_controller=broker.is_claimant and not state.is_zookeeper_silent,
         has_metadata_log=broker.has_log,
-        is_file_ours=True,
+        is_file_ours=not broker.is_edited,
     )
 
 

@@ -8,10 +8,10 @@ from domain.decisions import NodeStage
 from domain.properties import edit, parse
 from domain.questions import RunbookAction
 from domain.redaction import is_name, is_shown
-from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, may_finalize_by_itself, zookeeper_controller_last
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_edited, may_finalize_by_itself, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file
-from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.runbook import shell, tools
 from domain.zk_to_kraft.runbook.actions import (
@@ -63,10 +63,15 @@ def _why_not_forward(scene: Scene) -> str:
         return (
             "NOT FORWARD: the copy fails, or is an earlier attempt's, and metadata is at risk. Go back, now, and begin again."
         )
-    has_begun = any(b.mode is not BrokerMode.ZOOKEEPER or b.stage is not NodeStage.ZOOKEEPER for b in s.brokers)
-    gone = in_mode(s, ControllerMode.FENCED) + (in_mode(s, ControllerMode.ABSENT) if has_begun else [])
+    gone = in_mode(s, ControllerMode.FENCED) + (in_mode(s, ControllerMode.ABSENT) if are_brokers_begun(s) else [])
     if gone and s.claim is not Claim.KRAFT:
         return "NOT FORWARD: a way back was begun here and is half-done. Go back to the end, and begin again."
+    edited = [scene.spec.node_name(b.id) for b in s.brokers if is_edited(b)]
+    if edited:
+        return (
+            f"NOT FORWARD YET: the file of {', '.join(edited)} was edited and its broker was not restarted. Put the file back, "
+            "or restart the broker if the edit is meant and the controllers are ready for it. Then ask for the runbook again."
+        )
     return ""
 
 
