@@ -21,6 +21,10 @@ finding. A blocker can be accepted by name, with who and why, in the policy's `a
 "*", "by": "ann", "reason": "tried with Kafka's own tools"}`. It is still shown. Findings that tell which cluster this is
 cannot be accepted, as is said with these checks below: a policy that names them is refused.
 
+A value in a file may be a reference to a configuration provider, such as `${file:/etc/kafka/x.properties:key}`. It is never
+resolved outside its node. A running broker says what it runs with (DescribeConfigs), and that value is judged. If it does not
+say so, the finding is *unverifiable*: "given by a configuration provider, not read". References are compared as they stand.
+
 Of properties files only harmless values are kept. Everything else is compared between nodes by digests that are keyed with
 a number of that one look, which is never stored.
 

@@ -106,5 +106,16 @@ OTHERS = frozenset(_OTHERS.split())
 OF_PLUGINS = frozenset({"allow.everyone.if.no.acl.found", "config.providers", "super.users"})
 """Properties that Kafka's own authorizers and its reader of properties know, beside KafkaConfig."""
 
+DYNAMIC_ONLY = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.rate",
+        "leader.replication.throttled.replicas",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Configs that only a running broker or a topic has (DynamicConfig.Broker)."""
+
 OF_THE_PAST = frozenset({"advertised.host.name", "advertised.port", "host.name", "port"})
 """Properties of Kafka before 3.0 that files still have."""

@@ -8,12 +8,12 @@ Kafka reads each line as a property, and then half of a key, or of a password, i
 
 import re
 
-from domain.kafka_properties import OF_PLUGINS, OF_THE_PAST, OTHERS, PASSWORDS
+from domain.kafka_properties import DYNAMIC_ONLY, OF_PLUGINS, OF_THE_PAST, OTHERS, PASSWORDS
 from domain.provided_values import REFERENCE
 
 HIDDEN = "***"
 
-HARMLESS = (OTHERS | OF_PLUGINS | OF_THE_PAST) - {"sasl.kerberos.kinit.cmd"}
+HARMLESS = (OTHERS | OF_PLUGINS | DYNAMIC_ONLY | OF_THE_PAST) - {"sasl.kerberos.kinit.cmd"}
 """Properties whose values may be shown. A command may have anything in it."""
 KNOWN = HARMLESS | PASSWORDS
 

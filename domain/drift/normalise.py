@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote_plus
 
 from domain.drift.digests import Digester
+from domain.redaction import is_harmless
 
 DEFAULT_ENTITY = "<default>"
 """How a znode's name says `the default of all`. A user who is really called so is escaped in paths."""
@@ -50,24 +51,6 @@ _SECRET_PART = re.compile(
     r"|ssl\.keystore\.key$|ssl\.keystore\.certificate\.chain$|ssl\.truststore\.certificates$",
     re.IGNORECASE,
 )
-_LISTENER = re.compile(r"^listener\.name\.[^.]+\.(?:(?:scram-sha-256|scram-sha-512|gssapi|plain|oauthbearer)\.(?=sasl\.))?")
-_PLAIN_CONFIG = re.compile(
-    r"log\.(?:cleaner|cleanup|dir|dirs|flush|index|local|message|preallocate|retention|roll|segment)(?:\.[a-z.]+)?"
-    r"|num\.[a-z.]+|message\.max\.bytes|min\.insync\.replicas|unclean\.leader\.election\.[a-z.]+"
-    r"|compression\.(?:type|(?:gzip|lz4|zstd)\.level)|background\.threads"
-    r"|max\.connection(?:s|s\.per\.ip|s\.per\.ip\.overrides|\.creation\.rate)|connections\.max\.reauth\.ms"
-    r"|(?:advertised\.)?listeners|listener\.security\.protocol\.map|metric\.reporters|principal\.builder\.class"
-    r"|(?:leader|follower)\.replication\.throttled\.(?:rate|replicas)|replica\.alter\.log\.dirs\.io\.max\.bytes\.per\.second"
-    r"|ssl\.(?:protocol|provider|cipher\.suites|enabled\.protocols|client\.auth|(?:key|trust)manager\.algorithm"
-    r"|(?:key|trust)store\.(?:type|location)|endpoint\.identification\.algorithm|secure\.random\.implementation"
-    r"|engine\.factory\.class)"
-    r"|sasl\.(?:enabled\.mechanisms|mechanism\.inter\.broker\.protocol|kerberos\.[a-z.]+|login\.[a-z.]+"
-    r"|(?:server|client)\.callback\.handler\.class)"
-    r"|remote\.(?:log\.(?:manager|index\.file\.cache|reader)|fetch\.max\.wait)\.[a-z.]+"
-    r"|producer\.id\.expiration\.[a-z.]+|transaction\.partition\.verification\.enable"
-)
-"""Configs of Kafka's brokers that may change while they run and are no secrets, without a listener's prefix: after
-DynamicBrokerConfig of Kafka 3.9. Plug-ins read others, and nobody knows what is in those."""
 
 
 def desanitised(name: str) -> str:
@@ -164,7 +147,7 @@ def is_secret_config(name: str) -> bool:
 
 def is_secret_broker_config(name: str) -> bool:
     """All but those that are known to be none."""
-    return is_secret_config(name) or _PLAIN_CONFIG.fullmatch(_LISTENER.sub("", name, count=1)) is None
+    return is_secret_config(name) or not is_harmless(name)
 
 
 def broker_config(digester: Digester, broker: str, name: str, value: str | None) -> tuple[str | None, str | None]:
