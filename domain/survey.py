@@ -14,6 +14,7 @@ from pydantic import Field
 from domain.canaries import Leftovers
 from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observed import ObservedPart, Suspect, Unanswered
+from domain.topic_directories import DiskIds, TopicZnode
 
 SURVEYED_PROPERTIES = frozenset(
     {
@@ -64,8 +65,8 @@ class NodeLook(ObservedPart):
     """What a program on the node's own machine saw. `None`: it may not look there, or there is no such process.
 
     `open_files`, `maps`: those of the node's process now, with the most that it may have. `sockets`: both ends of
-    its TCP connections, its own first, as `10.0.0.1:40000`. `without_id`, `with_other_id`: directories of partitions that lack
-    a topic's id, and that have another one than ZooKeeper. `memory`: the machine's, in bytes.
+    its TCP connections, its own first, as `10.0.0.1:40000`. `topic_ids`: of partitions' directories that lack a topic's id, or
+    have another one than ZooKeeper. `memory`: the machine's, in bytes.
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
@@ -83,8 +84,7 @@ class NodeLook(ObservedPart):
     maps: int | None
     most_maps: int | None
     sockets: tuple[tuple[str, str], ...] | None
-    without_id: tuple[str, ...]
-    with_other_id: tuple[str, ...]
+    topic_ids: DiskIds
     absent_classes: tuple[str, ...]
     is_port_taken: bool | None
     unit: StartUnit | None
@@ -250,7 +250,7 @@ class BrokerLogDir(ObservedPart):
 
 class Survey(ObservedPart):
     """All of it. `servers` are those of `zookeeper.connect`, each asked by itself. `refused_canaries`: what Kafka would refuse
-    us of what the policy has made, with why."""
+    us of what the policy has made, with why. `topics`: those without an id in ZooKeeper, or with another one on a disk."""
 
     nodes: tuple[NodeSurvey, ...]
     zookeeper: ZooKeeperSurvey | None
@@ -258,6 +258,7 @@ class Survey(ObservedPart):
     log_dirs: tuple[BrokerLogDir, ...] | None
     refused_canaries: tuple[str, ...] | None = ()
     missing: tuple[Unanswered, ...] = ()
+    topics: tuple[TopicZnode, ...] = ()
 
     def node(self, node_id: int) -> NodeSurvey:
         return next((node for node in self.nodes if node.id == node_id), NodeSurvey(id=node_id))

@@ -28,11 +28,11 @@ from domain.properties import ENCODING, parse
 from domain.provided_values import is_provided
 from domain.redaction import is_name, shown_value
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.topic_directories import DiskIds, topic_of
 from domain.zk_to_kraft.checks.configuration import CLASSES_OF_CONTROLLERS
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
-MOST_NAMED = 200
 UNNAMED = "lines without the name of a property"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -84,7 +84,8 @@ async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
 async def look_at_node(
     driver: NodeDriver, node: NodeSpec, pid: int | None, request: Mapping[str, object], topic_ids: Mapping[str, str]
 ) -> NodeLook:
-    """Run the program. `topic_ids`: as ZooKeeper has them; those on disk are held against them here, for there may be many."""
+    """Run the program. `topic_ids`: as ZooKeeper has them, empty for none; those on disk are held against them here, for there
+    may be many."""
     asked = {
         "log_dirs": node.log_dirs,
         "archive": str(Path(node.properties_file).parent),
@@ -94,15 +95,15 @@ async def look_at_node(
         **request,
     }
     answer = json.loads(await run_program(driver, command_of("look_at_node", asked)))
-    on_disk: dict[str, str] = answer.pop("topic_ids")
-    wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
-    answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
+    answer["topic_ids"] = disk_ids(answer.pop("without_id"), answer["topic_ids"], topic_ids)
     place = await start_place(driver, node, pid)
     return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by", "denied"}))
 
 
-def _topic_of(path: str) -> str:
-    return path.rpartition("/")[2].rpartition("-")[0]
+def disk_ids(without: Sequence[str], on_disk: Mapping[str, str], topic_ids: Mapping[str, str]) -> DiskIds:
+    """Topics that ZooKeeper does not have are left out."""
+    other = {path: found for path, found in sorted(on_disk.items()) if topic_ids.get(topic_of(path), found) != found}
+    return DiskIds(without=tuple(sorted(without)), ids=other)
 
 
 async def start_place(driver: NodeDriver, node: NodeSpec, pid: int | None = None) -> StartPlace:

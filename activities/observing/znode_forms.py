@@ -75,7 +75,7 @@ def topic_id(data: bytes) -> bytes:
     """What KRaft will know the topic by."""
     content = object_in(data)
     if "topic_id" not in content:
-        raise Unreadable("has no topic_id; a controller of Kafka 2.8 or newer gives one")
+        raise Unreadable("has no topic_id")
     found = _bytes(_text(content, "topic_id"), "topic_id", BASE64_OF_URLS)
     if len(found) != UUID_BYTES:
         raise Unreadable("topic_id is no UUID")

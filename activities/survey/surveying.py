@@ -6,7 +6,7 @@ checks that need it say `unverifiable`.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -29,6 +29,7 @@ from domain.observed import Unanswered
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.survey import ListenerSecurity, LoginTried, NodeLook, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
+from domain.topic_directories import TopicZnode, topic_of
 from domain.zk_to_kraft.checks.unapplied import PART
 
 T = TypeVar("T")
@@ -64,8 +65,9 @@ async def with_survey(observation: Observation, cluster: ClusterRecord, policy: 
         gaps.part("canaries", partial(refused_canaries, cluster, policy, ports)),
         gaps.part(PART, partial(ports.kafka.started_with, cluster, running)),
     )
-    zookeeper, topic_ids = found if found is not None else (None, {})
+    zookeeper, topics = found if found is not None else (None, ())
     registrations = zookeeper.registrations if zookeeper else ()
+    topic_ids = {topic.name: topic.id or "" for topic in topics}
     nodes = await _nodes(observation, cluster, ports, registrations, topic_ids, runs or {}, gaps)
     survey = Survey(
         nodes=nodes,
@@ -74,16 +76,23 @@ async def with_survey(observation: Observation, cluster: ClusterRecord, policy: 
         log_dirs=log_dirs,
         refused_canaries=canaries,
         missing=_sorted(gaps.missing),
+        topics=_at_odds(topics, nodes),
     )
     unanswered = (*observation.unanswered, *gaps.unanswered)
     return observation.model_copy(update={"survey": survey, "unanswered": _sorted(unanswered)})
+
+
+def _at_odds(topics: Iterable[TopicZnode], nodes: Iterable[NodeSurvey]) -> tuple[TopicZnode, ...]:
+    """Without an id, or with another one on a broker's disk."""
+    named = {topic_of(path) for node in nodes if node.look is not None for path in node.look.topic_ids.ids}
+    return tuple(topic for topic in topics if topic.id is None or topic.name in named)
 
 
 def _sorted(parts: list[Unanswered] | tuple[Unanswered, ...]) -> tuple[Unanswered, ...]:
     return tuple(sorted(parts, key=lambda part: part.what))
 
 
-async def _zookeeper(cluster: ClusterRecord, ports: Ports) -> tuple[ZooKeeperSurvey, dict[str, str]]:
+async def _zookeeper(cluster: ClusterRecord, ports: Ports) -> tuple[ZooKeeperSurvey, tuple[TopicZnode, ...]]:
     async with session(ports.zookeepers, cluster) as tree:
         return await survey_zookeeper(tree)
 

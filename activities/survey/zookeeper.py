@@ -16,12 +16,14 @@ from activities.observing.poison import (
     unelectable,
 )
 from activities.observing.present_ensemble import lines_of_srvr
+from activities.observing.topic_ids import topic_znodes
 from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, NOTIFICATIONS, TOPICS, bytes_of_names
 from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
 from domain.errors import Permanent, Transient
 from domain.survey import ClientSession, EnsembleServer, Registration, ZooKeeperSurvey
+from domain.topic_directories import TopicZnode
 
 CLIENT_METRICS = "/config/client-metrics"
 GROUPS, USERS = "/kafka-acl/Group", "/config/users"
@@ -105,8 +107,8 @@ class Remembered:
         return max(sizes.items(), key=lambda each: each[1], default=("/", 0))
 
 
-async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[str, str]]:
-    """The survey, and the id of each topic, which is held against what lies on the brokers' disks."""
+async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, tuple[TopicZnode, ...]]:
+    """The survey, and all topics, which are held against what lies on the brokers' disks."""
     remembered = Remembered(tree)
     suspects = (*await poisoned_znodes(remembered), *await unelectable(remembered))
     topics = await _objects(remembered, TOPICS)
@@ -140,7 +142,7 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
         left=left,
         coordinators=await made_at(remembered),
     )
-    return survey, {name: str(topic["topic_id"]) for name, topic in topics.items() if topic.get("topic_id")}
+    return survey, await topic_znodes(remembered, topics)
 
 
 async def _objects(tree: ZooKeeperTree, parent: str) -> dict[str, dict[str, object]]:

@@ -6,6 +6,8 @@ leaves the cluster as it was.
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import time
@@ -14,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kazoo.client import KazooClient
 
@@ -26,6 +29,7 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.runbook.shell import java
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
@@ -350,7 +354,13 @@ async def test_a_partition_without_metadata_and_one_of_another_topic(field: Fiel
     first.unlink()
     second.write_text("version: 0\ntopic_id: Zm9vYmFyZm9vYmFyZm9vYg\n", encoding="ascii")
     found = await until(lambda: findings(field), {"PF25"})
-    assert {f.object for f in found if f.code == "PF25"} == {f"broker-2 {path.parent}" for path in (first, second)}
+    told = {f.object: f for f in found if f.code == "PF25"}
+    assert told.keys() == {f"broker-2 {path.parent}" for path in (first, second)}
+    other = told[f"broker-2 {second.parent}"]
+    assert "Zm9vYmFyZm9vYmFyZm9vYg" in other.observed
+    assert before[1].decode().split()[-1] in other.observed, "the znode's id"
+    assert "the replica is assigned to this broker and in sync" in other.observed
+    assert other.fix.startswith("Stop: ")
     first.write_bytes(before[0])
     second.write_bytes(before[1])
     assert codes(await findings(field)) == set()
@@ -358,6 +368,72 @@ async def test_a_partition_without_metadata_and_one_of_another_topic(field: Fiel
 
 def partition_files(log_dir: Path) -> list[Path]:
     return sorted(log_dir.glob("orders-*/partition.metadata"))
+
+
+TOPIC = "/brokers/topics/orders"
+
+
+async def test_a_lost_topic_id_is_put_back_by_its_fix_and_nothing_is_lost(field: Field) -> None:
+    """As a tool older than topics' ids leaves it. The fix is typed as it stands."""
+    sent = produce(field, "orders", 300)
+    with field.hand.zookeeper() as client:
+        whole = json.loads(client.get(TOPIC)[0])
+        topic_id = whole.pop("topic_id")
+        client.set(TOPIC, json.dumps(whole | {"version": 1}).encode())
+        found = await until(lambda: findings(field), {"PF17", "PF19"})
+        (lost,) = (f for f in found if f.code == "PF17")
+        assert topic_id in lost.observed
+        typed = [type_in(field, command) for command in re.findall(r"`(zookeeper-shell\.sh [^`]*)`", lost.fix)]
+        assert len(typed) == 2, lost.fix
+        assert json.loads(client.get(TOPIC)[0]) == whole | {"version": 3, "topic_id": topic_id}
+    await until(lambda: findings(field), set())
+    assert sent <= read_back(field, "orders", len(sent))
+    assert produce(field, "orders", 10), "every partition has its leader"
+
+
+def produce(field: Field, topic: str, count: int) -> set[bytes]:
+    """Acknowledged by all in-sync replicas."""
+    acknowledged: set[bytes] = set()
+    producer = Producer({"bootstrap.servers": field.cluster.bootstrap_servers, "acks": "all"})
+    for number in range(count):
+        value = f"{time.monotonic_ns()}-{number}".encode()
+        producer.produce(topic, value, on_delivery=lambda error, m: acknowledged.add(m.value()) if error is None else None)
+    assert producer.flush(60) == 0
+    assert len(acknowledged) == count
+    return acknowledged
+
+
+def read_back(field: Field, topic: str, least: int) -> set[bytes]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": field.cluster.bootstrap_servers,
+            "group.id": str(time.monotonic_ns()),
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    found: set[bytes] = set()
+    deadline = time.monotonic() + SETTLING
+    while time.monotonic() < deadline:
+        message = consumer.poll(1.0)
+        if message is None and len(found) >= least:
+            break
+        if message is not None and message.error() is None:
+            found.add(message.value())
+    consumer.close()
+    return found
+
+
+def type_in(field: Field, command: str) -> str:
+    """`zookeeper-shell.sh` runs this class, and hands everything on."""
+    _, connect, *words = shlex.split(command)
+    broker = field.cluster.spec.brokers[0]
+    shell = java(
+        broker, "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka", "-server", *map(shlex.quote, (connect, *words))
+    )
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 async def test_a_deletion_that_waits_for_a_dead_broker(field: Field) -> None:

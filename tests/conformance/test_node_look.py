@@ -17,6 +17,7 @@ from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.machines.notes import MachineNote
 from domain.survey import NodeLook
+from domain.topic_directories import DiskIds
 from playground.fakes.cluster import FakeCluster
 from tests.conformance.test_node_driver import local_node
 
@@ -74,8 +75,7 @@ async def test_versions_directories_and_partitions(given: Given) -> None:
     found = await look(given)
     log_dir = given.node.log_dirs[0]
     assert found.kafka_versions == ("3.9.1",)
-    assert found.without_id == (f"{log_dir}/orders-1",)
-    assert found.with_other_id == (f"{log_dir}/orders-2",)
+    assert found.topic_ids == DiskIds(without=(f"{log_dir}/orders-1",), ids={f"{log_dir}/orders-2": OTHER})
     (directory,) = found.log_dirs
     assert (directory.path, directory.is_writable) == (log_dir, True)
     assert 0 < directory.free <= directory.total

@@ -1,6 +1,7 @@
 """Builders of surveys: what the deep look sees of the healthy cluster that `conftest.observation` shows."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -24,6 +25,7 @@ from domain.survey import (
     Survey,
     ZooKeeperSurvey,
 )
+from domain.topic_directories import DiskIds, TopicZnode
 from domain.zk_to_kraft.listener_security import principal_of
 from tests.unit.conftest import NOW, broker_text
 
@@ -50,8 +52,7 @@ def look_of(spec: ClusterSpec, node_id: int) -> NodeLook:
         maps=1000 if is_broker else None,
         most_maps=262_144,
         sockets=tuple((f"10.0.0.{node_id}:{port}", "10.0.0.1:2181") for port in (40001, 40002)) if is_broker else None,
-        without_id=(),
-        with_other_id=(),
+        topic_ids=DiskIds(),
         absent_classes=(),
         is_port_taken=None if is_broker else False,
         unit=None,
@@ -124,6 +125,19 @@ def survey_of(spec: ClusterSpec) -> Survey:
         servers=(server(1, "leader"), server(2, "follower"), server(3, "follower")),
         log_dirs=tuple(BrokerLogDir(broker_id=b.id, path=b.log_dirs[0], is_offline=False) for b in spec.brokers),
     )
+
+
+def topic_znode(topic_id: str | None, name: str = "orders") -> TopicZnode:
+    """One partition, on all brokers."""
+    content = {"version": 3, "partitions": {"0": list(SESSIONS)}, "adding_replicas": {}, "removing_replicas": {}}
+    return TopicZnode(name=name, content=json.dumps(content | ({"topic_id": topic_id} if topic_id else {})), version=4)
+
+
+def with_topic(seen: Observation, topic_id: str | None, on_disk: dict[int, dict[str, str]]) -> Observation:
+    """`orders` has this id in ZooKeeper, and others in directories, by broker."""
+    for broker_id, ids in on_disk.items():
+        seen = with_look(seen, (broker_id,), topic_ids=DiskIds(ids=ids))
+    return with_survey_part(seen, topics=(topic_znode(topic_id),))
 
 
 def surveyed(seen: Observation, spec: ClusterSpec) -> Observation:

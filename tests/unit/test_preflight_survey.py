@@ -13,6 +13,7 @@ from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
+from domain.topic_directories import DiskIds
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
@@ -41,10 +42,12 @@ from tests.unit.surveys import (
     with_node_survey,
     with_servers,
     with_survey_part,
+    with_topic,
     with_tree,
 )
 
 AGENT = "-javaagent:/opt/jolokia.jar=port=7777"
+TRUE, MADE_UP = "RzS9cdZ8QFyaV6xGT_q1-w", "Zm9vYmFyZm9vYmFyZm9vYg"
 BROKERS, CONTROLLERS = (1, 2, 3), (3001, 3002, 3003)
 
 
@@ -236,8 +239,13 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         B,
     ),
     "a log directory that is not described": (with_setting("log.dirs=/data/1,/more/1", (1,)), "PF24", B),
-    "a partition without metadata": (with_look(HEALTHY, (1,), without_id=("/data/1/orders-0",)), "PF25", B),
-    "a partition of another topic": (with_look(HEALTHY, (1,), with_other_id=("/data/1/orders-0",)), "PF25", B),
+    "a partition without metadata": (with_look(HEALTHY, (1,), topic_ids=DiskIds(without=("/data/1/orders-0",))), "PF25", B),
+    "a partition of another topic": (with_topic(HEALTHY, MADE_UP, {1: {"/data/1/orders-0": TRUE}}), "PF25", B),
+    "a topic whose id is on disk alone": (
+        with_zookeeper(with_topic(HEALTHY, None, {1: {"/data/1/orders-0": TRUE}}), topics_without_id=("orders",)),
+        "PF17",
+        B,
+    ),
     "a full disk": (with_look(HEALTHY, (1,), log_dirs=(disk("/data/1", free=10**9),)), "PF26", W),
     "few open files": (with_look(HEALTHY, (1,), most_open_files=600), "PF26", W),
     "few maps": (with_look(HEALTHY, (1,), most_maps=1200), "PF26", W),

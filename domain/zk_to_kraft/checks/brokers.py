@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from posixpath import normpath
 
 from domain.decisions import Finding, Severity
 from domain.survey import NodeLook, ZooKeeperSurvey
+from domain.topic_directories import TopicDirectory, TopicOnDisk, name_of, topic_of
 from domain.zk_to_kraft.checks.seen import (
     MOST_OBJECTS,
     NOT_TOLD,
@@ -18,6 +20,7 @@ from domain.zk_to_kraft.checks.seen import (
     unverifiable,
 )
 from domain.zk_to_kraft.reduction import partitions_needing
+from domain.zk_to_kraft.topic_ids import cure_of_other_id
 
 SETTLED_AFTER = timedelta(minutes=1)
 """A controller that was elected less than this ago may have been elected because something is wrong."""
@@ -25,6 +28,7 @@ LEAST_FREE = 0.05
 """Of a log directory's file system."""
 MOST_USED = 0.5
 """Of open files and of memory maps: a broker that starts anew has both twice for a moment, and more logs afterwards."""
+ID_OF_ZOOKEEPER = "the topic_id of /brokers/topics"
 DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108 - Kafka's own default
 
 
@@ -168,24 +172,49 @@ def _looks(seen: Surveyed, code: str, expected: str, severity: Severity) -> Iter
 
 
 def _partition_ids(seen: Surveyed) -> Iterator[Finding]:
+    """Topics without an id in ZooKeeper are PF17's, with all their directories."""
+    lacking = {topic.znode.name for topic in seen.topics_on_disk if topic.znode.id is None}
     for found in _looks(seen, "PF25", "every partition directory has its topic's id", Severity.BLOCKER):
         if isinstance(found, Finding):
             yield found
             continue
         name, look = found
-        for paths, observed in (
-            (look.without_id, "no partition.metadata with a topic_id"),
-            (look.with_other_id, "a partition.metadata of another topic's id than ZooKeeper has"),
-        ):
-            for path in paths[:MOST_OBJECTS]:
-                yield Finding(
-                    code="PF25",
-                    object=f"{name} {path}",
-                    observed=observed,
-                    expected="the topic_id of /brokers/topics",
-                    fix="Restart the broker once, in ZooKeeper mode: it writes the file where it is missing. A directory of "
-                    "another id is of a topic that was deleted: a KRaft broker takes it for astray.",
-                )
+        without = [path for path in look.topic_ids.without if topic_of(path) not in lacking]
+        yield from (_without_id(f"{name} {path}") for path in without[:MOST_OBJECTS])
+    of_another = (
+        _of_another_id(seen, topic, directory)
+        for topic in seen.topics_on_disk
+        for directory in topic.directories
+        if topic.znode.id is not None and directory.id is not None
+    )
+    yield from islice(of_another, MOST_OBJECTS)
+
+
+def _without_id(what: str) -> Finding:
+    return Finding(
+        code="PF25",
+        object=what,
+        observed="no partition.metadata with a topic_id",
+        expected=ID_OF_ZOOKEEPER,
+        fix="First see that no other directory of this topic has another id than /brokers/topics (a finding PF25 of its own). "
+        "Then restart the broker once, in ZooKeeper mode: it writes the file for each replica that it is assigned. Then make a "
+        "new plan. If the directory is named again, it is of no replica: stop the broker, move the directory out of the log "
+        "directory, start the broker.",
+    )
+
+
+def _of_another_id(seen: Surveyed, topic: TopicOnDisk, directory: TopicDirectory) -> Finding:
+    partition, broker_id = name_of(directory.path), directory.broker_id
+    lagging = {fault.partition for fault in seen.kafka.under_replicated if broker_id in fault.missing}
+    is_in_sync = partition not in lagging.union(seen.kafka.offline)
+    cure = cure_of_other_id(directory, topic, seen.spec, is_in_sync=is_in_sync)
+    return Finding(
+        code="PF25",
+        object=f"{seen.name(broker_id)} {directory.path}",
+        observed=cure.observed,
+        expected=ID_OF_ZOOKEEPER,
+        fix=cure.fix,
+    )
 
 
 def _room(seen: Surveyed) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.decisions import Finding, Severity
@@ -9,6 +10,7 @@ from domain.observation import KafkaView, NodeDisk, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.provided_values import is_provided
 from domain.survey import NodeSurvey, Survey, ZooKeeperSurvey
+from domain.topic_directories import TopicOnDisk, on_disk
 
 SUPPORTED_RELEASE = "3.9"
 """The release whose migration this product knows and was proven against, and the last one that has it."""
@@ -63,6 +65,13 @@ class Surveyed(Seen):
 
     def node(self, node_id: int) -> NodeSurvey:
         return self.survey.node(node_id)
+
+    @cached_property
+    def topics_on_disk(self) -> tuple[TopicOnDisk, ...]:
+        """Topics whose ids in ZooKeeper and on disk are not the same."""
+        looks = {broker.id: self.node(broker.id).look for broker in self.spec.brokers}
+        disks = {broker_id: look.topic_ids if look is not None else None for broker_id, look in looks.items()}
+        return tuple(on_disk(topic, disks) for topic in self.survey.topics)
 
     def settings(self, node_id: int) -> dict[str, str]:
         """All values that we keep of the node's file, and as `properties` what the broker runs with."""

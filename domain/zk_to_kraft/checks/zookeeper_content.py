@@ -20,6 +20,7 @@ from domain.zk_to_kraft.checks.seen import (
     unverifiable,
 )
 from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE
+from domain.zk_to_kraft.topic_ids import Cure, cure_of_no_id
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
 CONNECT = "zookeeper.connect"
@@ -134,14 +135,29 @@ def _poisoned(code: str, suspect: Suspect) -> Finding:
 
 
 def _topic_ids(seen: Seen) -> Iterator[Finding]:
+    """Without a survey nobody knows what is on disk: then no election is advised."""
+    for topic in seen.zookeeper.topics_without_id[:MOST_OBJECTS] if seen.observation.survey is None else ():
+        yield _without_id(topic, Cure("no topic_id that can be read", ELECT_NOBODY))
+
+
+def _topic_ids_on_disk(seen: Surveyed) -> Iterator[Finding]:
+    """A topic that is lacking in the survey has lost its id, or was made, since."""
+    known = {topic.znode.name: topic for topic in seen.topics_on_disk}
     for topic in seen.zookeeper.topics_without_id[:MOST_OBJECTS]:
-        yield Finding(
-            code="PF17",
-            object=f"topic {topic}",
-            observed="no topic_id that can be read",
-            expected="a topic_id in /brokers/topics",
-            fix="A controller of Kafka 2.8 or newer adds it when it becomes active: force an election once.",
-        )
+        found = known.get(topic)
+        cure = Cure("no topic_id that can be read", ELECT_NOBODY)
+        yield _without_id(topic, cure_of_no_id(found, seen.spec, is_led_by_zookeeper=True) if found is not None else cure)
+
+
+def _without_id(topic: str, cure: Cure) -> Finding:
+    expected = "a topic_id in /brokers/topics, the same as in partition.metadata of every replica"
+    return Finding(code="PF17", object=f"topic {topic}", observed=cure.observed, expected=expected, fix=cure.fix)
+
+
+ELECT_NOBODY = (
+    "Elect no controller and restart no broker yet: if partition.metadata of its replicas has an id, an election makes up "
+    "another one, and brokers refuse the topic. Make a new plan: its finding PF17 says which id they have, and what to type."
+)
 
 
 def _topics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
@@ -293,10 +309,11 @@ CHECKS = (
         code="PF17",
         holds="every topic has a `topic_id`, and topics, partition states and topics' configs can be read",
         because="KRaft knows topics by id, and takes defaults for what it cannot read. Configs without a topic are a warning",
-        source="`/brokers/topics`, `/config/topics`",
+        source="`/brokers/topics`, `/config/topics`; of a topic without `topic_id` also `partition.metadata` in the log "
+        "directories of each broker",
         unverifiable=UNREADABLE,
         of_look=(_topic_ids,),
-        of_survey=(of_zookeeper("PF17", _topics),),
+        of_survey=(_topic_ids_on_disk, of_zookeeper("PF17", _topics)),
     ),
     Check(
         code="PF18",

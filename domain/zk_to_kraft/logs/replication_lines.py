@@ -18,8 +18,9 @@ TOPIC_ID_DIFFERS = Told(
     "the topic_id of partition.metadata, beside its data, in /brokers/topics",
     "Somebody has written that topic's znode without its topic_id (CMAK, kafka-topics.sh --zookeeper before 2.8), the next "
     "controller has made another, and brokers refuse it. Before the copy: put the id that partition.metadata names back into "
-    "the JSON of /brokers/topics/NAME, then delete /controller, so that the next one reads it. Since the copy: ask for a "
-    "rollback. Delete no data: it is whole. Find the tool, or it does it again.",
+    "the JSON of /brokers/topics/NAME, then delete /controller, so that the next one reads it. Since the copy do not delete "
+    "/controller: ask for a rollback, and do the same after it. Delete no data: it is whole. Find the tool, or it does it "
+    "again.",
     is_lasting=True,
 )
 FETCHER_DIED = Told(

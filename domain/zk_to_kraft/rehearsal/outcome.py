@@ -232,8 +232,8 @@ def fix_of(candidate: Candidate, connect: str) -> str:
         )
     if path.startswith("/brokers/topics/"):
         return (
-            "Where only topic_id is missing: delete /controller once, while inter.broker.protocol.version is 2.8 or newer: the "
-            f"next controller gives one. Otherwise correct the znode: {shell} set {path} '…'."
+            "If only topic_id is missing, elect no controller yet: finding PF17 of a plan says whether to put an id back or to "
+            f"elect. Otherwise correct the znode: {shell} set {path} '…'."
         )
     if path.startswith("/config/topics/"):
         return f"Set them anew (kafka-configs.sh --alter --entity-type topics --entity-name {name}), or {shell} delete {path}."
