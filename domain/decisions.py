@@ -79,6 +79,8 @@ class WaitReason(StrEnum):
     PARTITIONS_NOT_IN_SYNC = "partitions-not-in-sync"
     PARTITIONS_WOULD_STOP = "partitions-would-stop"
     QUORUM_TOO_THIN = "quorum-too-thin"
+    QUORUM_CANNOT_MIGRATE = "quorum-cannot-migrate"
+    TOPIC_WITHOUT_ID = "topic-without-id"
     COPY_LEFT_OVER = "copy-left-over"
     COPY_NOT_COMPLETE = "copy-not-complete"
     DUAL_WRITE_NOT_CURRENT = "dual-write-not-current"
@@ -101,7 +103,8 @@ class WaitReason(StrEnum):
 WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.HELD: "Held by a person. Resume it when ready.",
     WaitReason.PART_UNKNOWN: "Something did not answer, and unknown is never healthy. Make it reachable; it goes on by itself.",
-    WaitReason.NODE_DOWN: "A node is not running. Nothing else is touched. Look at its log and start it.",
+    WaitReason.NODE_DOWN: "A node is not running. Nothing else is touched. Look in `blockers` and in its log for why, repair "
+    "that, and start the node from its present file.",
     WaitReason.NODE_NOT_READY: "A node runs and does not serve yet.",
     WaitReason.FILE_CHANGED: "The file of a node is not what this migration left there, or not what its process runs with. It "
     "is not overwritten, and the node is not restarted from it. `blockers` shows what differs and how to put it back.",
@@ -110,14 +113,21 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.CONTROLLERS_NOT_READY: "The controller quorum is not ready for the migration yet.",
     WaitReason.BROKERS_NOT_REGISTERED: "A broker has not registered with the controller quorum, or one "
     "has that the cluster's specification does not have. For the former a wrong inter.broker.protocol.version is the usual "
-    "cause: its log names it. For the latter: reassign its replicas, stop it, unregister it.",
+    "cause: its log names it. For the latter, if nobody needs it: reassign its replicas, stop it, unregister it.",
     WaitReason.PARTITIONS_NOT_IN_SYNC: "Replicas are catching up. No node restarts before all are in sync.",
     WaitReason.PARTITIONS_WOULD_STOP: "A restart would take partitions below min.insync.replicas. "
     "Raise their replication factor, or lower min.insync.replicas where it is set: kafka-configs.sh --describe --all "
     "--entity-type topics --entity-name NAME tells whether that is the topic, all brokers, or a file.",
     WaitReason.QUORUM_TOO_THIN: "Without this controller no majority would be caught up.",
+    WaitReason.QUORUM_CANNOT_MIGRATE: "The quorum's log says NONE: its first active controller ran without the migration flag, "
+    "and no migration can ever start from this log. Ask for a rollback, which wipes the controllers; then start another "
+    "migration. If KRaft has /controller or a broker runs in KRaft mode, first stop the controllers and put their old "
+    "metadata.log.dir back: their storage was emptied in the middle of a migration.",
+    WaitReason.TOPIC_WITHOUT_ID: "A topic has no topic_id in ZooKeeper. The next ZooKeeper controller makes up another id, and "
+    "brokers refuse the topic. Elect no controller and restart no broker: `blockers` says which id to put back, and how.",
     WaitReason.COPY_LEFT_OVER: "/migration tells of a copy that this quorum has not made, or cannot be read: with the last "
-    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again.",
+    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again. Not if "
+    "/controller is KRaft's, or their log says MIGRATION: then it is this quorum's own.",
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
     WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes. "
@@ -129,7 +139,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.HALF_REVERTED: "A way back was begun here and not ended: its controllers are fenced. "
     "Ask for a rollback; forward again starts from plain ZooKeeper.",
     WaitReason.NO_CONTROLLER: "ALARM: no broker has become controller since the KRaft controllers gave way. "
-    "Restart one hybrid broker by hand if this lasts.",
+    "`blockers` names the znode if one cannot be read: repair that first. Otherwise restart one hybrid broker by hand if this "
+    "lasts, from the file that it has.",
     WaitReason.PREFLIGHT_BLOCKERS: "Somebody else has begun this migration, or has had a hand in it since, and what the "
     "preflight asks does not hold. No broker is touched before that is mended.",
     WaitReason.CONTROLLER_LOST_ITS_FLAG: "ALARM: a controller runs without zookeeper.metadata.migration.enable before "

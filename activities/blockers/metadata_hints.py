@@ -16,6 +16,7 @@ from activities.observing.member_trees import ALL_SECONDS, differing_trees, torn
 from activities.observing.observe import Ports
 from activities.observing.poison import unreadable_znodes
 from activities.observing.suspects import strays_in_log
+from activities.observing.topic_ids import topics_on_disk
 from activities.observing.zookeeper_view import assigned_to, missing_paths
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
@@ -24,10 +25,12 @@ from domain.coordinators import Miscount, counters_seen, miscounts
 from domain.errors import Obstacle
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
+from domain.topic_directories import TopicOnDisk
 from domain.zk_to_kraft.causes.bulk_loads import Pace
 from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
 from domain.zk_to_kraft.causes.member_trees import Trees
+from domain.zk_to_kraft.causes.topic_ids import MOST_TOPICS
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
@@ -37,6 +40,7 @@ Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]
 
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
+NO_TOPICS: tuple[TopicOnDisk, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
 NO_MISCOUNT: tuple[Miscount, ...] = ()
 NO_TREES: Trees = {}
@@ -76,6 +80,7 @@ class MetadataHints:
         )
         further = asyncio.gather(
             in_time("topics in ZooKeeper", partial(self._forgotten, *theirs), silent, NOTHING),
+            in_time("topic ids on brokers' disks", partial(self._topics, *theirs), silent, NO_TOPICS),
             in_time("what Kafka keeps in ZooKeeper", partial(self._missing, *theirs), silent, NOTHING),
             in_time("what ZooKeeper lacks", partial(self._unwritten, *theirs), silent, None),
             in_time("how large znodes are", partial(self._crowded, cluster, situation), silent, NOTHING),
@@ -84,7 +89,7 @@ class MetadataHints:
         found, lag, more = await asyncio.gather(asked, of_lag, further)
         assigned, strays, unreadable, differing, torn, miscounted = found
         (throttled, limits), paces = lag
-        forgotten, missing, lacking, large, busiest = more
+        forgotten, topics, missing, lacking, large, busiest = more
         return Hints(
             assigned=assigned,
             strays=strays,
@@ -94,6 +99,7 @@ class MetadataHints:
             throttles=throttled,
             limits=limits,
             forgotten=forgotten,
+            topics=topics,
             missing=missing,
             unwritten=lacking,
             crowded=large,
@@ -146,6 +152,13 @@ class MetadataHints:
         if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
             return ()
         return await forgotten_topics(cluster, self._ports)
+
+    async def _topics(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[TopicOnDisk, ...]:
+        """Where the next ZooKeeper controller would make up an id."""
+        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
+            return NO_TOPICS
+        lacking = observation.zookeeper.topics_without_id[:MOST_TOPICS]
+        return await topics_on_disk(cluster, self._ports, lacking) if lacking else NO_TOPICS
 
     async def _miscounts(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Miscount, ...]:
         """As long as brokers are to be restarted."""

@@ -1,10 +1,19 @@
 """Topics as ZooKeeper has them, and the ids that the brokers' disks have of those that have none there."""
 
-from collections.abc import Iterable
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
 
+from activities.observing.node_survey import CannotLook, disk_ids, run_program
+from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import TOPICS, json_object
+from activities.on_node import command_of
 from activities.ports.zookeeper import ZooKeeperTree
-from domain.topic_directories import TopicZnode
+from activities.sessions import session
+from domain.cluster import BrokerSpec
+from domain.errors import KeeperlessError
+from domain.records import ClusterRecord
+from domain.topic_directories import DiskIds, TopicOnDisk, TopicZnode, on_disk
 
 
 async def topic_znodes(tree: ZooKeeperTree, names: Iterable[str]) -> tuple[TopicZnode, ...]:
@@ -16,3 +25,24 @@ async def topic_znodes(tree: ZooKeeperTree, names: Iterable[str]) -> tuple[Topic
         for name, znode in zip(asked, znodes, strict=True)
         if znode is not None
     )
+
+
+async def topics_on_disk(cluster: ClusterRecord, ports: Ports, names: Sequence[str]) -> tuple[TopicOnDisk, ...]:
+    """These topics, beside what every broker's disk has of them."""
+    async with session(ports.zookeepers, cluster) as tree:
+        znodes = await topic_znodes(tree, names)
+    asked = {znode.name: znode.id or "" for znode in znodes}
+    brokers = cluster.spec.brokers
+    disks = await asyncio.gather(*(_disk_of(broker, ports, asked) for broker in brokers))
+    by_broker = dict(zip((broker.id for broker in brokers), disks, strict=True))
+    return tuple(on_disk(znode, by_broker) for znode in znodes if znode.id is None)
+
+
+async def _disk_of(broker: BrokerSpec, ports: Ports, topic_ids: Mapping[str, str]) -> DiskIds | None:
+    """`None`: it could not be looked at."""
+    asked = {"log_dirs": broker.log_dirs, "topics": sorted(topic_ids)}
+    try:
+        answer = json.loads(await run_program(ports.drivers.driver(broker), command_of("look_at_topics", asked)))
+    except (CannotLook, KeeperlessError):
+        return None
+    return disk_ids(answer["without_id"], answer["topic_ids"], topic_ids)

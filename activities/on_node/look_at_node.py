@@ -18,11 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from activities.on_node.kernel import ESTABLISHED, address, inodes_of, names, open_files, tcp_lines, text
+from activities.on_node.partition_ids import partition_ids
 
 KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
-PARTITION = re.compile(r"(.+)-\d+")
-"""Not one that is being deleted, moved or found astray: those have a suffix (LocalLog.scala)."""
-METADATA_LOG = "__cluster_metadata-0"
 PROBE_SECONDS = 2.0
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
@@ -102,21 +100,6 @@ def sockets(pid: int) -> list[tuple[str, str]] | None:
     lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
     own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes)
     return sorted({(address(fields[1]), address(fields[2])) for fields in own})
-
-
-def partition_ids(log_dirs: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Directories of partitions without a topic's id; and of the others the id of each."""
-    without, ids = [], {}
-    for path in (f"{log_dir}/{name}" for log_dir in log_dirs for name in names(log_dir)):
-        name = os.path.basename(path)  # noqa: PTH119
-        if not PARTITION.fullmatch(name) or name == METADATA_LOG or not os.path.isdir(path):  # noqa: PTH112
-            continue
-        found = re.search(r"^topic_id:\s*(\S+)", text(f"{path}/partition.metadata") or "", re.MULTILINE)
-        if found is None:
-            without.append(path)
-        else:
-            ids[path] = found.group(1)
-    return without, ids
 
 
 def absent(classes: list[str], kafka_home: str, class_path: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.foreign import foreign, foreign_cluster
 from domain.zk_to_kraft.guards import release
-from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
+from domain.zk_to_kraft.losses import METADATA_CHANGES, TOPIC_IDS, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.planning.basis import basis_of
@@ -205,6 +205,7 @@ def _terms(
         may_fail_over=policy.cure_dual_write or approval(GateName.FAIL_OVER) is Approval.VALID,
         is_failed_copy_reverted=policy.revert_failed_copy,
         accepts_metadata_loss=METADATA_CHANGES in accepted,
+        accepts_new_topic_ids=TOPIC_IDS in accepted,
         unaccepted=losing_nodes(losses, accepted, spec),
         compared=compared(report, policy),
         is_check_due=is_check_due and not is_missed_lately,
@@ -280,10 +281,21 @@ def _decide(
     report = report_behind(named.reason, observation, situation, terms, ruling)
     if report is not None:
         named = with_report(named, report)
-    if not is_forward and named.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
+    if not is_forward and named.reason in OF_LOSSES:
         named = with_losses(named, losses_of(observation, situation, spec, ruling.reports))
     is_told = situation.dual_write is not DualWrite.DEAD or named.reason is WaitReason.FAILOVER_WOULD_HURT
     return named if is_told else with_alarm(named)
+
+
+OF_LOSSES = frozenset(
+    {
+        WaitReason.FILE_CHANGED,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        WaitReason.TOPIC_WITHOUT_ID,
+        WaitReason.QUORUM_CANNOT_MIGRATE,
+    }
+)
+"""Waits of the way back that end when a loss is mended, or accepted by its name."""
 
 
 def _moved(observation: Observation, spec: ClusterSpec, situation: Situation, ruling: Ruling) -> tuple[Finding, ...]:

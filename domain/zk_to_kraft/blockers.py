@@ -23,6 +23,7 @@ from domain.zk_to_kraft.causes.kafka import kafka_causes
 from domain.zk_to_kraft.causes.lost_tree import without_those_of_a_lost_tree
 from domain.zk_to_kraft.causes.machine_signs import with_signs
 from domain.zk_to_kraft.causes.node import flagless, node_causes
+from domain.zk_to_kraft.causes.topic_ids import topic_id_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.modes import BROKER_STATE_RUNNING
@@ -79,6 +80,7 @@ def _searches(looked: Looked) -> Iterator[Cause]:
     yield from kafka_causes(looked)
     yield from pending_causes(looked)
     yield from forgotten_causes(looked)
+    yield from topic_id_causes(looked)
     yield from coordinator_causes(looked)
     yield from quorum_causes(looked)
     yield from copy_causes(looked)
@@ -213,6 +215,11 @@ EXPECTED: dict[WaitReason, tuple[str, str]] = {
         "every partition keeps min.insync.replicas while one broker restarts",
     ),
     WaitReason.QUORUM_TOO_THIN: ("no majority would be left without it", "a majority is caught up without this controller"),
+    WaitReason.QUORUM_CANNOT_MIGRATE: (
+        "the quorum's log says NONE",
+        "a log that was begun with zookeeper.metadata.migration.enable",
+    ),
+    WaitReason.TOPIC_WITHOUT_ID: ("a topic has no topic_id in ZooKeeper", "a topic_id in the znode of every topic"),
     WaitReason.COPY_LEFT_OVER: ("/migration tells of another copy", "no such znode, or one with offset -1"),
     WaitReason.COPY_NOT_COMPLETE: ("the copy", "Kafka's copy is complete: ZkMigrationState MIGRATION"),
     WaitReason.DUAL_WRITE_NOT_CURRENT: ("/migration", "ZooKeeper has what the quorum has"),

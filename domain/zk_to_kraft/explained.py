@@ -95,6 +95,8 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
         names = ("/migration",)
+    elif wait.reason is WaitReason.TOPIC_WITHOUT_ID and observation.zookeeper is not None:
+        names = tuple(f"topic {name}" for name in observation.zookeeper.topics_without_id)
     elif wait.reason in SUSPECTED:
         suspects = getattr(observation, SUSPECTED[wait.reason]) or ()
         names = tuple(suspect.what for suspect in suspects) or names

@@ -324,6 +324,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _missing_controllers,
     guards.not_serving,
     guards.disagreements,
+    guards.topics_without_id,
     _done,
     _configuration_runs,
     _unfinished,

@@ -41,12 +41,13 @@ CATALOGUE: tuple[Guard, ...] = (
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
         "a JVM starts there and takes its next file (PF45), the file is its own, and what the process runs with (PF44), "
-        "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve. And whether the other "
-        "nodes get on: one whose disk hangs, or whose packets to the others are lost, is in sync for `replica.lag.time.max.ms` "
-        "still, and its kernel knows at once.",
+        "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve, with its id: an "
+        "elected controller makes up another one. And whether the other nodes get on: one whose disk hangs, or whose packets "
+        "to the others are lost, is in sync for `replica.lag.time.max.ms` still, and its kernel knows at once.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
+            f"{GUARDS}:topics_without_id",
             f"{FORWARD}:_changed_files",
             f"{FORWARD}:_edited_files",
             f"{FORWARD}:_roll_broker",
@@ -63,6 +64,7 @@ CATALOGUE: tuple[Guard, ...] = (
             WaitReason.CONTROLLERS_NOT_READY,
             WaitReason.FILE_CHANGED,
             WaitReason.PARTITIONS_WOULD_STOP,
+            WaitReason.TOPIC_WITHOUT_ID,
         ),
         "A reassignment that is begun in the middle of a migration is waited for through the replicas that lag, not by itself.",
     ),
@@ -117,7 +119,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{REDUCTION}:_quorum_state",
             "activities.observing.suspects:with_suspects",
         ),
-        (WaitReason.CONTROLLERS_NOT_READY,),
+        (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_CANNOT_MIGRATE),
         "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
     ),
     Guard(
@@ -250,7 +252,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF17",
         "The gate of a rollback",
         "Refused once the log is final, and without ZooKeeper's quorum. It is bound to a preview, or names every loss: "
-        "changes that dual write has not carried over, edits, originals that are not archived.",
+        "changes that dual write has not carried over, topics without an id, edits, originals that are not archived.",
         (
             "domain.zk_to_kraft.preview:why_no_way_back",
             "activities.previewing:why_not_accepted",

@@ -84,14 +84,23 @@ def not_serving(s: Situation, _: Terms) -> Decision | None:
 def disagreements(s: Situation, _: Terms) -> Decision | None:
     """Registrations and replicas. After an early end a hybrid broker that restarts gets no metadata from anybody: then only
     going on mends what differs, and `is_needed` alone guards (proven-facts, section 4)."""
+    if s.quorum is QuorumState.NONE:
+        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
     behind = [c.id for c in s.controllers if not c.is_caught_up]
-    if behind or s.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT, QuorumState.NONE}:
+    if behind or s.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
         return wait(WaitReason.CONTROLLERS_NOT_READY, *behind)
     if s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers):
         return None
     if s.registration is not Registration.AGREES:
         return wait(WaitReason.BROKERS_NOT_REGISTERED)
     return not_in_sync(s)
+
+
+def topics_without_id(s: Situation, terms: Terms) -> Decision | None:
+    """Before anything restarts, and before the end is approved: each may elect somebody who makes up an id. Once the end has
+    begun nobody asks ZooKeeper any more."""
+    is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
+    return wait(WaitReason.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not is_ending else None
 
 
 def not_in_sync(s: Situation) -> Decision | None:

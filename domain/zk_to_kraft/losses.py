@@ -9,14 +9,14 @@ from domain.observation import NodeDisk, Observation, Suspect
 from domain.questions import Loss
 from domain.zk_to_kraft.comparison import newest_conclusive, told
 from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
-from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, DualWrite, QuorumState, Situation
+from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation
 
 METADATA_CHANGES = "metadata-changes"
 DRIFT = "drift"
 NEVER_WRITTEN = "never-written"
+TOPIC_IDS = "topic-ids"
 
-
-OF_THE_CLUSTER = (DRIFT, NEVER_WRITTEN, METADATA_CHANGES)
+OF_THE_CLUSTER = (DRIFT, NEVER_WRITTEN, METADATA_CHANGES, TOPIC_IDS)
 OF_A_NODE = ("edits-of", "original-of", "storage-of")
 
 
@@ -43,11 +43,19 @@ def losses_of(
     losses += [Loss(name=NEVER_WRITTEN, what=f"{_NEVER_WRITTEN} {_first(lost)}")] if lost else []
     if _may_lose_metadata(situation) or refused:
         losses.append(Loss(name=METADATA_CHANGES, what=f"{_METADATA} {refused[:MAX_TOLD]}".strip()))
+    if lacking := topics_losing_ids(observation, situation):
+        losses.append(Loss(name=TOPIC_IDS, what=f"ZooKeeper has no topic_id of {_first(lacking)}. {_TOPIC_IDS}"))
     for broker in situation.brokers:
         losses += _of_broker(broker, observation.node(broker.id).disk, spec.node_name(broker.id))
     for controller in situation.controllers:
         losses += _of_controller(controller, observation.node(controller.id).disk, spec.node_name(controller.id))
     return tuple(losses)
+
+
+def topics_losing_ids(observation: Observation, situation: Situation) -> tuple[str, ...]:
+    """Of which the next ZooKeeper controller makes up an id. Where a broker is controller, and none restarts, there is none."""
+    is_elected = situation.claim is not Claim.ZOOKEEPER or any(b.stage is not NodeStage.ZOOKEEPER for b in situation.brokers)
+    return observation.zookeeper.topics_without_id if observation.zookeeper is not None and is_elected else ()
 
 
 def never_written(strays: Sequence[Suspect]) -> tuple[str, ...]:
@@ -78,6 +86,11 @@ _DRIFT = "ZooKeeper and KRaft were compared, and differ: a rollback keeps ZooKee
 
 _NEVER_WRITTEN = "What ZooKeeper cannot hold has never got there, denials of access too: a way back is without it."
 
+_TOPIC_IDS = (
+    "A rollback elects a ZooKeeper controller, which makes up another id; brokers refuse it, and the topic has no leader until "
+    "the old id is put back. Put it back first: blockers (topic-without-id) has the command."
+)
+
 _METADATA = (
     "Dual write is not current, or was not for a while: what was changed then may be missing in ZooKeeper: configurations, "
     "ACLs, and whole topics that were created then, with their messages."
@@ -85,7 +98,7 @@ _METADATA = (
 
 
 def _may_lose_metadata(s: Situation) -> bool:
-    return s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT
+    return (s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT) or s.is_copy_gone
 
 
 def _of_broker(broker: BrokerSituation, disk: NodeDisk | None, name: str) -> list[Loss]:

@@ -20,7 +20,7 @@ from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.logs.failed_elections import MEND_FEATURE
-from domain.zk_to_kraft.losses import drift_of, losses_of, never_written
+from domain.zk_to_kraft.losses import drift_of, losses_of, never_written, topics_losing_ids
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
@@ -86,7 +86,15 @@ def preview_of(
         obstacles=tuple(_obstacles(observation, situation, spec, unelectable)) if steps else (),
         files=() if is_empty else restorations_of(spec, files),
         unknown=tuple(part.what for part in observation.unanswered),
-        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, reports), never_written(strays)),
+        preview_hash=_hash(
+            observation,
+            spec,
+            losses,
+            files,
+            drift_of(observation, reports),
+            never_written(strays),
+            topics_losing_ids(observation, situation),
+        ),
     )
 
 
@@ -287,10 +295,12 @@ def _hash(
     files: Files,
     drift: DriftReport | None,
     lost: tuple[str, ...],
+    lacking: tuple[str, ...],
 ) -> str:
     """Every broker's file counts as it will be in the end, changed or not: so a roll that goes on changes nothing here.
 
-    Of a drift what was found counts, and what ZooKeeper has never got: who accepts one has not accepted the next.
+    Of a drift what was found counts, what ZooKeeper has never got, and topics without an id: who accepts one has not accepted
+    the next.
     """
     ends = {b.id: wanted_back(b.id, spec, files, NodeStage.ZOOKEEPER) for b in spec.brokers}
     return hash_of(
@@ -300,6 +310,7 @@ def _hash(
             "losses": sorted(loss.name for loss in losses),
             "drift": drift.content_hash if drift is not None else None,
             **({"never_written": lost} if lost else {}),
+            **({"topics_without_id": lacking} if lacking else {}),
             "files": {spec.node_name(i): _sha256(end.text) if end is not None else None for i, end in ends.items()},
         }
     )

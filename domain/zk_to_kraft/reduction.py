@@ -84,6 +84,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
         is_mended_by_window=dual_write is DualWrite.DEAD and _is_mended_by_window(observation),
         is_release_due=bool(marked_nodes(observation, spec)),
+        lacks_topic_ids=observation.zookeeper is not None and bool(observation.zookeeper.topics_without_id),
         running_again=running_again(observation, spec),
     )
 
@@ -146,12 +147,17 @@ def _quorum_state(
     if MigrationGauge.POST_MIGRATION in gauges:
         return QuorumState.POST_MIGRATION
     if leader is not None:
-        return {
-            MigrationGauge.NONE: QuorumState.NONE,
-            MigrationGauge.PRE_MIGRATION: QuorumState.PRE_MIGRATION,
-            MigrationGauge.MIGRATION: QuorumState.MIGRATION,
-        }.get(leader.metrics.migration_gauge or MigrationGauge.BOOTING, QuorumState.UNKNOWN)
+        gauge = leader.metrics.migration_gauge  # NONE is 0, and so as false as an absent gauge
+        return QuorumState.UNKNOWN if gauge is None else STATE_OF_GAUGE.get(gauge, QuorumState.UNKNOWN)
     return QuorumState.UNKNOWN if any(c.mode is ControllerMode.UNKNOWN for c in controllers) else QuorumState.ABSENT
+
+
+STATE_OF_GAUGE = {
+    MigrationGauge.NONE: QuorumState.NONE,
+    MigrationGauge.PRE_MIGRATION: QuorumState.PRE_MIGRATION,
+    MigrationGauge.MIGRATION: QuorumState.MIGRATION,
+}
+"""What the active controller's gauge says of the log. Others say nothing of it."""
 
 
 def _is_copy_made(observation: Observation, spec: ClusterSpec, quorum: QuorumState) -> bool:

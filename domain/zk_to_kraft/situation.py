@@ -127,12 +127,19 @@ class Situation:
     """What makes a failover harmful is all known, and nothing that the revert window would not mend by itself."""
     is_release_due: bool = False
     """Once all else is done: a migration has remembered of a node that its configuration management is paused."""
+    lacks_topic_ids: bool = False
+    """A topic in ZooKeeper has no id: the next ZooKeeper controller makes up another than brokers have on disk."""
     running_again: tuple[int, ...] = ()
     """Nodes whose configuration management was proven to be paused, and is not seen to be so any more."""
 
     @property
     def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
         return (*self.brokers, *self.controllers)
+
+    @property
+    def is_copy_gone(self) -> bool:
+        """KRaft has `/controller`, and its quorum never had a copy: what an earlier one has not written there is lost."""
+        return self.quorum is QuorumState.NONE and self.claim is Claim.KRAFT
 
     @property
     def is_nothing_known(self) -> bool:

@@ -63,6 +63,7 @@ class Terms:
     may_fail_over: bool = False
     is_failed_copy_reverted: bool = True
     accepts_metadata_loss: bool = False
+    accepts_new_topic_ids: bool = False
     unaccepted: frozenset[int] = frozenset()
     compared: Compared = Compared.NONE
     is_check_due: bool = False

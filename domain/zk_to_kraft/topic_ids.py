@@ -124,6 +124,8 @@ def _places(directories: tuple[TopicDirectory, ...], spec: ClusterSpec) -> str:
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+IDS_FIRST = "If topic-without-id is listed too, cure that first: whoever is elected makes up an id. "
+"""Before each election that a fix asks for."""
 STALE_VERSION = "If it says `version No is not valid`, the znode has changed: make a new plan, or ask for the blockers again."
 MOVE_AWAY = (
     "First ask whether anybody needs this data: it is of an earlier topic of this name. Stop the broker in order, move the "

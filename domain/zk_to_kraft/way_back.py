@@ -80,6 +80,8 @@ def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
     interrupted = [b for b in s.brokers if b.mode is BrokerMode.INTERRUPTED]
     if interrupted:
         return roll(interrupted[0].id, NodeStage.MIGRATION)
+    if s.quorum is QuorumState.NONE:
+        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
     if not _has_majority(s) or s.quorum is not QuorumState.MIGRATION:
         return wait(WaitReason.CONTROLLERS_NOT_READY)
     down = [b for b in ahead if b.mode is BrokerMode.DOWN]
@@ -118,12 +120,21 @@ def _not_ready_for_window(s: Situation, terms: Terms) -> Decision | None:
     not_ready = in_mode(s, BrokerMode.IN_TRANSITION) if _is_quorum_alive(s) else []
     if not_ready:
         return wait(WaitReason.NODE_NOT_READY, *not_ready)
+    if s.is_copy_gone and not terms.accepts_metadata_loss:
+        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
+    if s.claim is not Claim.ZOOKEEPER and (lacking := _topics_without_id(s, terms)) is not None:
+        return lacking
     if s.quorum is QuorumState.MIGRATION and not (terms.accepts_metadata_loss or s.is_mended_by_window):
         return guards.dual_write_not_current(s, terms)
     return None
 
 
-def _to_zookeeper(s: Situation, _: Terms) -> Decision | None:
+def _topics_without_id(s: Situation, terms: Terms) -> Decision | None:
+    """Before an election of ours. One that is under way is no place to rest."""
+    return wait(WaitReason.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not terms.accepts_new_topic_ids else None
+
+
+def _to_zookeeper(s: Situation, terms: Terms) -> Decision | None:
     """Roll B: off the flag, with the archived bytes. The ZooKeeper controller goes last, and who is down comes first: what it
     would start from now needs a quorum that is gone."""
     outside = [b for b in s.brokers if not _is_back(b)]
@@ -133,7 +144,7 @@ def _to_zookeeper(s: Situation, _: Terms) -> Decision | None:
     stopped += [b for b in outside if b.mode is BrokerMode.DOWN and b.stage is not NodeStage.ZOOKEEPER]
     if stopped:
         return roll(stopped[0].id, NodeStage.ZOOKEEPER)
-    guard = _brokers_not_serving(s)
+    guard = _brokers_not_serving(s) or _topics_without_id(s, terms)
     return guard or _restart(guards.zookeeper_controller_last(outside)[0], NodeStage.ZOOKEEPER)
 
 

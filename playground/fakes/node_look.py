@@ -66,7 +66,7 @@ HEALTHY: dict[str, object] = {
 
 
 def is_look(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "look_at_node", "watch_process")
+    return _is(arguments, "look_at_node", "look_at_topics", "watch_process")
 
 
 def is_look_at_start(arguments: Sequence[str]) -> bool:
@@ -118,8 +118,14 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
     if "ports" in request:
         return Completed(0, json.dumps({"holders": []}), "")
-    is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
+    ids = {
+        "without_id": [path for path, found in partitions.items() if found is None],
+        "topic_ids": {path: found for path, found in partitions.items() if found is not None},
+    }
+    if "topics" in request:
+        return Completed(0, json.dumps(ids), "")
+    is_running = is_running and request["pid"] is not None
     answer = {
         "kafka_versions": _versions(machine, request["kafka_home"]),
         "log_dirs": [_directory(machine, path) for path in request["log_dirs"]],
@@ -130,8 +136,7 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
         "maps": 1000 if is_running else None,
         "most_maps": 262_144,
         "sockets": [] if is_running else None,
-        "without_id": [path for path, found in partitions.items() if found is None],
-        "topic_ids": {path: found for path, found in partitions.items() if found is not None},
+        **ids,
         "absent_classes": [],
         "is_port_taken": False if request["own_port"] else None,
         "reached": [_reached(wanted, unreachable) for wanted in request["reach"]],

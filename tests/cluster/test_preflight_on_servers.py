@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kazoo.client import KazooClient
 
@@ -33,7 +32,8 @@ from domain.zk_to_kraft.runbook.shell import java
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
-from playground.seed import seed
+from playground.load import KEEP, Load
+from playground.seed import Topic, seed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -370,58 +370,30 @@ def partition_files(log_dir: Path) -> list[Path]:
     return sorted(log_dir.glob("orders-*/partition.metadata"))
 
 
-TOPIC = "/brokers/topics/orders"
+LOST = Topic("lost.id", 3, config={"min.insync.replicas": "2"} | KEEP)
 
 
-async def test_a_lost_topic_id_is_put_back_by_its_fix_and_nothing_is_lost(field: Field) -> None:
-    """As a tool older than topics' ids leaves it. The fix is typed as it stands."""
-    sent = produce(field, "orders", 300)
-    with field.hand.zookeeper() as client:
-        whole = json.loads(client.get(TOPIC)[0])
+async def test_a_lost_topic_id_is_put_back_by_its_fix_and_nothing_is_lost(field: Field, tmp_path: Path) -> None:
+    """As a tool older than topics' ids leaves it, while clients write. The fix is typed as it stands."""
+    path, load = f"/brokers/topics/{LOST.name}", Load(field.cluster.bootstrap_servers, tmp_path / "load", topics=(LOST,))
+    with load, field.hand.zookeeper() as client:
+        load.await_acknowledged(200)
+        whole = json.loads(client.get(path)[0])
         topic_id = whole.pop("topic_id")
-        client.set(TOPIC, json.dumps(whole | {"version": 1}).encode())
+        client.set(path, json.dumps(whole | {"version": 1}).encode())
         found = await until(lambda: findings(field), {"PF17", "PF19"})
         (lost,) = (f for f in found if f.code == "PF17")
         assert topic_id in lost.observed
         typed = [type_in(field, command) for command in re.findall(r"`(zookeeper-shell\.sh [^`]*)`", lost.fix)]
         assert len(typed) == 2, lost.fix
-        assert json.loads(client.get(TOPIC)[0]) == whole | {"version": 3, "topic_id": topic_id}
+        assert json.loads(client.get(path)[0]) == whole | {"version": 3, "topic_id": topic_id}
+        load.await_acknowledged(200)
     await until(lambda: findings(field), set())
-    assert sent <= read_back(field, "orders", len(sent))
-    assert produce(field, "orders", 10), "every partition has its leader"
-
-
-def produce(field: Field, topic: str, count: int) -> set[bytes]:
-    """Acknowledged by all in-sync replicas."""
-    acknowledged: set[bytes] = set()
-    producer = Producer({"bootstrap.servers": field.cluster.bootstrap_servers, "acks": "all"})
-    for number in range(count):
-        value = f"{time.monotonic_ns()}-{number}".encode()
-        producer.produce(topic, value, on_delivery=lambda error, m: acknowledged.add(m.value()) if error is None else None)
-    assert producer.flush(60) == 0
-    assert len(acknowledged) == count
-    return acknowledged
-
-
-def read_back(field: Field, topic: str, least: int) -> set[bytes]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": field.cluster.bootstrap_servers,
-            "group.id": str(time.monotonic_ns()),
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe([topic])
-    found: set[bytes] = set()
-    deadline = time.monotonic() + SETTLING
-    while time.monotonic() < deadline:
-        message = consumer.poll(1.0)
-        if message is None and len(found) >= least:
-            break
-        if message is not None and message.error() is None:
-            found.add(message.value())
-    consumer.close()
-    return found
+    report = load.verify()
+    print(f"an id was lost and put back: {report}")
+    assert report.lost == frozenset()
+    field.delete_topics([LOST.name])
+    await until(lambda: findings(field), set())
 
 
 def type_in(field: Field, command: str) -> str:

@@ -23,7 +23,7 @@ from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.zk_to_kraft.configuration import ConfigurationState
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
-from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN
+from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN, TOPIC_IDS
 from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -102,7 +102,7 @@ def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -
     page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
     named = re.findall(r'name=f?"([a-z-]+?)(?:\{name\})?"', LOSSES.read_text(encoding="utf-8"))
     assert len(named) > 2
-    losses = {METADATA_CHANGES, NEVER_WRITTEN, DRIFT} | {f"{name}<node>" for name in named}
+    losses = {METADATA_CHANGES, NEVER_WRITTEN, DRIFT, TOPIC_IDS} | {f"{name}<node>" for name in named}
     assert set(re.findall(r"^\| `([a-z-]+(?:<node>)?)` \|", page, re.MULTILINE)) == losses
     phases = re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\| (`[A-Z].*?) \|", page, re.MULTILINE)))
     assert sorted(phases) == sorted(Phase)

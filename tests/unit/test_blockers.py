@@ -13,6 +13,7 @@ from domain.machines.notes import ZOOKEEPER, MachineChanges
 from domain.observation import (
     ControllerZnode,
     LogDir,
+    MigrationGauge,
     NodeView,
     Observation,
     PartitionFault,
@@ -80,6 +81,8 @@ NATURAL: dict[WaitReason, tuple[Observation, Ruling]] = {
     WaitReason.BROKERS_NOT_REGISTERED: (with_metrics(DUAL, LEADER, migrating_broker_count=2), Ruling()),
     WaitReason.PARTITIONS_NOT_IN_SYNC: (with_kafka(DUAL, under_replicated=GAPS), Ruling()),
     WaitReason.PARTITIONS_WOULD_STOP: (with_kafka(DUAL, needs={1: ("single-0",), 2: (), 3: ()}), Ruling()),
+    WaitReason.QUORUM_CANNOT_MIGRATE: (with_metrics(DUAL, LEADER, migration_gauge=MigrationGauge.NONE), Ruling()),
+    WaitReason.TOPIC_WITHOUT_ID: (with_zookeeper(DUAL, topics_without_id=("orders",)), Ruling()),
     WaitReason.COPY_LEFT_OVER: (
         with_zookeeper(HYBRID, migration=STALE_COPY),
         Ruling(),

@@ -970,6 +970,22 @@ async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_un
     assert keys(await found(cluster)) == []
 
 
+async def test_a_topic_that_loses_its_id_in_dual_write_is_told_with_the_id_to_put_back() -> None:
+    cluster = await in_dual_write()
+    path = "/brokers/topics/orders"
+    content = json.loads(cluster.znodes[path])
+    topic_id = content.pop("topic_id")
+    cluster.znodes[path] = json.dumps(content).encode()
+    for broker in cluster.spec.brokers:
+        metadata = FileContent(f"version: 0\ntopic_id: {topic_id}\n".encode(), 0o644, 0, 0)
+        cluster.nodes[broker.id].machine.write(f"{broker.log_dirs[0]}/orders-0/partition.metadata", metadata)
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("topic-without-id", "topic orders")
+    assert topic_id in entry.observed
+    assert f'"topic_id":"{topic_id}"' in entry.fix
+    assert "do not delete /controller" in entry.fix
+
+
 async def test_partitions_that_coordinate_and_that_brokers_do_not_count_are_told_before_any_restart() -> None:
     cluster = await in_dual_write()
     add_coordinating_partitions(cluster)

@@ -312,6 +312,8 @@ def check_nothing_decisive_is_open(s: Any, terms: Any, step: Step) -> None:
     assert s.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
     if is_final_too_early(s):
         return  # going on is what mends the rest
+    if s.quorum is not QuorumState.POST_MIGRATION and not terms.has_begun_to_finalize:
+        assert not s.lacks_topic_ids, "a ZooKeeper controller would make up an id"
     assert s.registration is Registration.AGREES
     assert s.replication is Replication.IN_SYNC
 

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.decisions import NodeStage
-from domain.observation import MigrationZnode, NodeDisk, Observation
+from domain.observation import MigrationGauge, MigrationZnode, NodeDisk, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.losses import losing_nodes, losses_of
 from domain.zk_to_kraft.reduction import situation_of
@@ -17,6 +17,7 @@ from tests.unit.conftest import (
     seen_file,
     text_at,
     with_file,
+    with_metrics,
     with_part,
     with_zookeeper,
 )
@@ -59,6 +60,24 @@ def test_nothing_is_lost_where_no_broker_was_touched(point: Point) -> None:
 @pytest.mark.parametrize("point", [Point.HYBRID, Point.DUAL_WRITE, Point.SOAK])
 def test_nothing_is_lost_with_every_original_archived(point: Point) -> None:
     assert names(all_archived(point)) == []
+
+
+@pytest.mark.parametrize("point", [Point.HYBRID, Point.DUAL_WRITE, Point.SOAK])
+def test_a_topic_without_an_id_is_lost_to_its_leaders(point: Point) -> None:
+    seen = with_zookeeper(all_archived(point), topics_without_id=("orders", "refunds"))
+    (loss,) = losses_of(seen, situation_of(seen, SPEC, POLICY), SPEC)
+    assert loss.name == "topic-ids"
+    assert "orders, refunds" in loss.what
+    assert names(with_zookeeper(observation(Point.CONTROLLERS_UP), topics_without_id=("orders",))) == [], "nobody is elected"
+
+
+def test_a_quorum_that_was_emptied_has_lost_what_zookeeper_lacks() -> None:
+    emptied, unclaimed = (
+        with_metrics(all_archived(point), LEADER, migration_gauge=MigrationGauge.NONE)
+        for point in (Point.DUAL_WRITE, Point.HYBRID)
+    )
+    assert names(emptied) == ["metadata-changes"]
+    assert names(unclaimed) == [], "ZooKeeper has all there is"
 
 
 def test_an_edit_since_is_lost_with_the_file_that_has_it() -> None:

@@ -320,6 +320,16 @@ COUNTER_EXAMPLES: dict[str, tuple[State, Decision, str]] = {
         Step(action=StepAction.COMPARE_METADATA, stage=HYBRID),
         Phase.KRAFT,
     ),
+    "a topic without an id gets it back before anybody is elected in ZooKeeper": (
+        in_dual_write(HYBRID, intent=Intent.REVERT, lacks_id=True),
+        Wait(reason=WaitReason.TOPIC_WITHOUT_ID),
+        OUTCOME,
+    ),
+    "a topic without an id stops the way forward as well, where a failover could elect a broker": (
+        in_dual_write(KRAFT, lacks_id=True),
+        Wait(reason=WaitReason.TOPIC_WITHOUT_ID),
+        Phase.KRAFT,
+    ),
     "a quorum revived after the window is fenced anew": (
         in_dual_write(
             HYBRID,
@@ -389,5 +399,7 @@ def test_the_model_can_be_hurt() -> None:
     for what in ("broker-1 becomes controller", "controller-3001 boots", "controller-3001 elected", "reconciled"):
         revived = dict(moves_of_kafka(revived))[what]
     assert revived.damage == "metadata deleted"
+    lacking = in_dual_write(HYBRID, intent=Intent.REVERT, lacks_id=True)
+    assert carried_out(lacking, LEAVES).damage == "a topic id made up"
     unasked = in_dual_write(KRAFT, replace(ACTIVE, process=KRAFT, is_leader=False))
     assert dict(moves_of_kafka(unasked))["controller-3001 elected"].damage == "finalised without approval"

@@ -345,6 +345,13 @@ def test_the_hash_changes_with_what_is_material() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
+def test_consent_to_one_topics_new_id_is_none_to_the_next() -> None:
+    seen, files = archived(observation(Point.DUAL_WRITE)), files_of(Point.DUAL_WRITE)
+    lacking = [with_zookeeper(seen, topics_without_id=topics) for topics in ((), ("a",), ("a", "b"))]
+    assert len({hash_at(each, files) for each in lacking}) == 3
+    assert [loss.name for loss in preview_of(lacking[1], SPEC, POLICY, files).losses] == ["topic-ids"]
+
+
 def test_archived_says_what_this_file_believes_it_says() -> None:
     """The builder above gives files that come from the archive: else every test here would lose something."""
     for point in (Point.DUAL_WRITE, Point.SOAK):

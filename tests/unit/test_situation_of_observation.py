@@ -96,6 +96,12 @@ def test_the_zookeeper_controller_is_known_while_there_is_one() -> None:
 # Gauges as they are
 
 
+@pytest.mark.parametrize("point", [Point.CONTROLLERS_UP, Point.HYBRID, Point.DUAL_WRITE, Point.SOAK])
+def test_a_log_without_the_flag_is_known_as_that(point: Point) -> None:
+    """Kafka's number for it is 0, which is not an absent gauge."""
+    assert look(with_metrics(observation(point), LEADER, migration_gauge=MigrationGauge.NONE)).quorum is QuorumState.NONE
+
+
 def test_brokers_report_gauge_4_always_so_it_says_nothing_of_the_quorum() -> None:
     seen = observation(Point.DUAL_WRITE)
     assert all(seen.node(b.id).metrics.migration_gauge is MigrationGauge.ZK for b in SPEC.brokers)  # type: ignore[union-attr]

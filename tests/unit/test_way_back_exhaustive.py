@@ -129,13 +129,15 @@ def check_restart(s: Any, step: Step) -> None:
     assert all(b.mode in SERVING for b in s.brokers)
 
 
-def check_broker(s: Any, step: Step) -> None:
+def check_broker(s: Any, terms: Any, step: Step) -> None:
     node = node_of(s, step)
     assert step.stage in {NodeStage.MIGRATION, NodeStage.ZOOKEEPER}
     check_restart(s, step)
     if step.stage is NodeStage.ZOOKEEPER:
         check_zookeeper_leads(s)
         assert not is_back(node), "a restart for nothing"
+        if node.mode in SERVING:
+            check_no_id_is_made_up(s, terms)
         assert all(b.mode is not BrokerMode.KRAFT for b in s.brokers)
     elif node.mode is not BrokerMode.INTERRUPTED:
         assert s.quorum is QuorumState.MIGRATION, "it would get its metadata from nobody"
@@ -151,8 +153,17 @@ def check_leaving(s: Any, terms: Any) -> None:
     if is_emergency(s) or any(c.mode is ControllerMode.FENCED for c in s.controllers):
         return
     assert s.quorum is not QuorumState.UNKNOWN
+    if s.claim is not Claim.ZOOKEEPER:
+        check_no_id_is_made_up(s, terms)
+    if s.quorum is QuorumState.NONE and s.claim is Claim.KRAFT:
+        assert terms.accepts_metadata_loss, "what an earlier quorum has not written is lost"
     if s.quorum is QuorumState.MIGRATION:
         assert s.dual_write is DualWrite.CURRENT or terms.accepts_metadata_loss or s.is_mended_by_window
+
+
+def check_no_id_is_made_up(s: Any, terms: Any) -> None:
+    """By a ZooKeeper controller whose election is ours."""
+    assert not s.lacks_topic_ids or terms.accepts_new_topic_ids
 
 
 def check_start(s: Any, step: Step) -> None:
@@ -216,7 +227,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         return
     check_what_people_said(s, terms, step)
     checks: dict[StepAction, Callable[[], None]] = {
-        StepAction.ROLL_NODE: lambda: check_broker(s, step),
+        StepAction.ROLL_NODE: lambda: check_broker(s, terms, step),
         StepAction.LEAVE_KRAFT: lambda: check_leaving(s, terms),
         StepAction.START_NODE: lambda: check_start(s, step),
         StepAction.FAIL_OVER: lambda: check_failover(s, step),

@@ -51,6 +51,7 @@ CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
     "is_mended_by_window": BOOL,
     "is_copy_made": BOOL,
     "is_release_due": BOOL,
+    "lacks_topic_ids": BOOL,
     "running_again": ((), (1,)),
 }
 CHECKS = (
@@ -73,6 +74,7 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "may_fail_over": BOOL,
     "is_failed_copy_reverted": BOOL,
     "accepts_metadata_loss": BOOL,
+    "accepts_new_topic_ids": BOOL,
     "compared": tuple(Compared),
     "is_check_due": BOOL,
     "is_checker_missing": BOOL,
@@ -124,6 +126,7 @@ class Lazy:
 
 class LazySituation(Lazy):
     nodes = Situation.nodes
+    is_copy_gone = Situation.is_copy_gone
     is_nothing_known = Situation.is_nothing_known
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from domain.cluster import Role
-from domain.decisions import WaitReason
+from domain.decisions import WAIT_MEANS, WaitReason
 from domain.zk_to_kraft.causes.address import unresolved_cause
 from domain.zk_to_kraft.causes.case import (
     DOWN_MODES,
@@ -31,6 +31,7 @@ from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState, Registration
+from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
 
@@ -128,8 +129,8 @@ def _missing(looked: Looked) -> Iterator[Cause]:
             observed="it does not exist: somebody has deleted it, with all that was below it",
             expected="the znodes that brokers make as they start, and count on while they run",
             fix=f"In zkCli.sh: create {path}, with nothing in it; a broker that starts makes it as well. Then put back what "
-            "was below it, from a backup, and elect another controller (delete /controller while ZooKeeper has the metadata): "
-            "who watched the old one hears nothing of the new.",
+            f"was below it, from a backup. {IDS_FIRST}Then elect another controller (delete /controller while ZooKeeper has "
+            "the metadata): who watched the old one hears nothing of the new.",
         )
 
 
@@ -202,11 +203,13 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     if situation.quorum is QuorumState.NONE:
         yield cause(
             looked,
-            WaitReason.CONTROLLERS_NOT_READY,
+            WaitReason.QUORUM_CANNOT_MIGRATE,
             "the quorum's log",
-            observed="it says NONE: its first controller became active without the migration flag",
+            WaitReason.CONTROLLERS_NOT_READY,
+            observed="it says NONE: its first controller became active without the migration flag"
+            + (COPY_GONE if situation.is_copy_gone else ""),
             expected="a log that was begun with zookeeper.metadata.migration.enable",
-            fix="No migration can ever start from it. Ask for a rollback, which wipes the controllers, and begin anew.",
+            fix=WAIT_MEANS[WaitReason.QUORUM_CANNOT_MIGRATE],
         )
     dead = looked.ids(Role.CONTROLLER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, ControllerMode.FENCED}))
     is_explained = 2 * len(dead) >= len(looked.spec.controllers)
@@ -225,6 +228,12 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     are_ours_well = not looked.absent_brokers | looked.left_behind
     if situation.registration is Registration.DIFFERS and are_ours_well and not unknown:
         yield from _registrations(looked)
+
+
+COPY_GONE = (
+    ", though KRaft has /controller: the storage of a quorum that had the copy was emptied. What that one had not written to "
+    "ZooKeeper is lost"
+)
 
 
 def _leaderless(looked: Looked) -> Cause:

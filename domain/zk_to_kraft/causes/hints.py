@@ -11,6 +11,7 @@ from domain.machines.notes import MachineChanges
 from domain.machines.start_place import StartPlace
 from domain.machines.vital_signs import PortHolder, VitalSigns
 from domain.observation import Suspect
+from domain.topic_directories import TopicOnDisk
 from domain.zk_to_kraft.causes.bulk_loads import Pace
 from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.causes.member_trees import Trees
@@ -96,7 +97,8 @@ class Hints:
     those at which connections are reset as soon as they are made.
     `set_dynamically`: by broker id the addresses that somebody has set in ZooKeeper in place of those in its file.
     `asked`: by broker id, where Kafka as a whole gives no answer.
-    `forgotten`: topics that brokers serve and ZooKeeper has not got.
+    `forgotten`: topics that brokers serve and ZooKeeper has not got. `topics`: those without an id there, with their ids on
+    brokers' disks.
     `miscounts`: brokers that count fewer partitions of a topic that coordinates than it has.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
@@ -131,6 +133,7 @@ class Hints:
     throttles: tuple[str, ...] = ()
     limits: tuple[ConnectionLimit, ...] = ()
     forgotten: tuple[str, ...] = ()
+    topics: tuple[TopicOnDisk, ...] = ()
     missing: tuple[str, ...] = ()
     miscounts: tuple[Miscount, ...] = ()
     unwritten: Unwritten | None = None

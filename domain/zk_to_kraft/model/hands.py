@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft.model.moves import Move, hurt, leaderless, started, stopped
-from domain.zk_to_kraft.model.world import FIRST_CONTROLLER, Broker, Checker, Controller, Driver, State, Znode, replace
+from domain.zk_to_kraft.model.world import (
+    FIRST_CONTROLLER,
+    Broker,
+    Checker,
+    Controller,
+    Driver,
+    State,
+    Znode,
+    replace,
+    situation_of_model,
+)
 from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.terms import Approval, Compared
 
@@ -33,6 +43,8 @@ def carried_out(state: State, step: Step) -> State:
 
 def _consume(state: State, step: Step) -> State | None:
     """Right before it the worker has looked once more, at the newest report too."""
+    if step.node < FIRST_CONTROLLER and state.brokers[step.node - 1].is_claimant:
+        state = _elected(state)
     if step.gate is None:
         return state
     is_proven = state.compared is Compared.CLEAN and not state.is_old
@@ -78,7 +90,17 @@ def _mark(state: State, step: Step) -> State | None:
 # The revert window (PF5): fence, kill, flush what ZooKeeper lacks, one transaction
 
 
+def _elected(state: State) -> State:
+    """What comes next ends with an election in ZooKeeper."""
+    return hurt(state, "a topic id made up") if state.lacks_id and not state.accepts_ids else state
+
+
 def _fence(state: State, _: Step) -> State | None:
+    """From here on it goes on to its end, whatever is seen; and where the copy is about to hurt nobody is asked."""
+    situation = situation_of_model(state)
+    is_urgent = situation.is_copy_stale or situation.is_copy_failed or any(c.is_fenced for c in state.controllers)
+    if state.claim is not Claim.ZOOKEEPER and not is_urgent:
+        state = _elected(state)
     controllers = tuple(replace(c, is_fenced=c.is_formatted) for c in state.controllers)
     return replace(state, controllers=controllers)
 
@@ -164,6 +186,9 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
     yield from _answers_about_comparison(state, decision.reason)
     if decision.reason is WaitReason.FILE_CHANGED:
         yield from _answers_about_edits(state)
+    if decision.reason is WaitReason.TOPIC_WITHOUT_ID:
+        yield "the topic's id is put back", replace(state, lacks_id=False)
+        yield "rollback, with another id", replace(asked_back(state), accepts_ids=True)
     if decision.reason in {WaitReason.NODE_DOWN, WaitReason.CONTROLLERS_NOT_READY}:
         for i in (*state.broker_ids(), *state.controller_ids()):
             if started(state, i) != state:
@@ -202,6 +227,7 @@ GIVE_UP = frozenset(
         WaitReason.STATE_NOT_UNDERSTOOD,
         WaitReason.BROKERS_NOT_REGISTERED,
         WaitReason.CONTROLLERS_NOT_READY,
+        WaitReason.QUORUM_CANNOT_MIGRATE,
         WaitReason.FILE_CHANGED,
     }
 )
@@ -289,6 +315,8 @@ def _edits(state: State) -> Iterator[Move]:
         brokers = tuple(replace(b, is_claimant=False) for b in state.brokers)
         freed = replace(state, brokers=brokers, claim=Claim.NOBODY, is_claim_leaders=False)
         yield "/controller deleted", replace(freed, is_tampered=True)
+    if not state.lacks_id and state.log is not QuorumState.POST_MIGRATION:
+        yield "a topic loses its id", replace(state, lacks_id=True)
     if state.migration is not Znode.ABSENT:
         yield "/migration deleted", replace(state, migration=Znode.ABSENT, is_tampered=True)
     is_early = state.log in {QuorumState.ABSENT, QuorumState.PRE_MIGRATION} and state.claim is Claim.ZOOKEEPER

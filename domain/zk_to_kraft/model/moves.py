@@ -136,12 +136,13 @@ def _claimed(state: State) -> State:
 
 
 def _zookeeper_election(state: State) -> Iterator[Move]:
-    """A broker takes a free `/controller` in 0.04 s. With `/controller_epoch` too low it can elect nobody (PF4)."""
+    """A broker takes a free `/controller` in 0.04 s. With `/controller_epoch` too low it can elect nobody (PF4). A topic that
+    has lost its id gets another one."""
     if state.claim is not Claim.NOBODY or state.is_zookeeper_silent:
         return
     for i, broker in enumerate(state.brokers, 1):
         if broker.is_up and broker.process in {NodeStage.ZOOKEEPER, NodeStage.MIGRATION}:
-            elected = replace(state.with_broker(i, replace(broker, is_claimant=True)), claim=Claim.ZOOKEEPER)
+            elected = replace(state.with_broker(i, replace(broker, is_claimant=True)), claim=Claim.ZOOKEEPER, lacks_id=False)
             if state.is_epoch_behind:
                 elected = hurt(elected, "elected below the known epoch")
             if state.driver in {Driver.CLAIMED, Driver.ACTIVE, Driver.DEAD}:

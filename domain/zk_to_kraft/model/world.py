@@ -118,7 +118,8 @@ class State:
     `is_flushed`: ZooKeeper has all that the quorum has acknowledged. `is_epoch_behind`: partition states carry a KRaft epoch
     that `/controller_epoch` is below (PF4, KAFKA-20488). `is_tampered`, `is_flag_tampered`: somebody has deleted a znode, or
     taken a flag out of a file, by hand. `is_drifted`: ZooKeeper differs from what the quorum has flushed. `compared`, `is_old`:
-    what the newest report says, and that it has become too old for it. `damage`: what has been lost, and must never be.
+    what the newest report says, and that it has become too old for it. `lacks_id`: a topic has lost its id in ZooKeeper.
+    `damage`: what has been lost, and must never be.
     """
 
     brokers: tuple[Broker, ...]
@@ -138,6 +139,8 @@ class State:
     is_given_up: bool = False
     may_fail_over: bool = False
     accepts_loss: bool = False
+    lacks_id: bool = False
+    accepts_ids: bool = False
     is_tampered: bool = False
     is_flag_tampered: bool = False
     is_drifted: bool = False
@@ -199,6 +202,7 @@ def situation_of_model(state: State) -> Situation:
         is_copy_made=state.log in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION},
         is_copy_failed=claim is Claim.KRAFT and state.migration is Znode.FRESH and _is_majority_down(state),
         has_migration_znode=is_claim_known and state.migration is not Znode.ABSENT,
+        lacks_topic_ids=is_claim_known and state.lacks_id,
     )
 
 
@@ -213,6 +217,7 @@ def terms_of_model(state: State) -> Terms:
         without_return=Approval.VALID if is_forward and state.is_given_up else Approval.NONE,
         may_fail_over=state.may_fail_over,
         accepts_metadata_loss=state.accepts_loss,
+        accepts_new_topic_ids=state.accepts_ids,
         compared=state.compared,
         is_check_due=_is_check_due(state) and state.checker is not Checker.MISSED,
         is_checker_missing=_is_check_due(state) and state.checker is Checker.MISSED,
