@@ -6,6 +6,7 @@ from domain.decisions import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints
 from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
 from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 OF_ZOOKEEPER = frozenset({QuorumState.ABSENT, QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN})
 NO_CLAIM = -1
@@ -26,7 +27,7 @@ def claim_causes(looked: Looked) -> Iterator[Cause]:
             observed=f"it names broker {znode.broker_id}, and is persistent: no process holds it, somebody has written it, "
             "or put it back from a backup. As long as it is there nobody can become the controller, and brokers hear of no "
             "change",
-            fix="In zkCli.sh: delete /controller. The brokers elect a controller at once.",
+            fix=f"{IDS_FIRST}In zkCli.sh: delete /controller. The brokers elect a controller at once.",
         )
     elif znode is not None and znode.is_ephemeral and znode.broker_id not in {*zookeeper.broker_ids, *brokers}:
         yield _of(
@@ -34,7 +35,8 @@ def claim_causes(looked: Looked) -> Iterator[Cause]:
             observed=f"it names broker {znode.broker_id}, which is not registered: somebody else's session has made it, or "
             "that broker has lost its registration",
             fix="`stat /controller` says by ephemeralOwner which session holds it, `cons` and `dump` at the members whose "
-            "that is: end who is no broker of this cluster. Then delete /controller: the brokers elect a controller at once.",
+            f"that is: end who is no broker of this cluster. {IDS_FIRST}Then delete /controller: the brokers elect a "
+            "controller at once.",
         )
 
 

@@ -32,6 +32,7 @@ from domain.zk_to_kraft.logs.migration_lines import (
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
+from domain.zk_to_kraft.znode_repairs import repair_of
 
 FLOOD = 5
 """Changes in the seconds in which the log is read: more than an operator makes by hand. Each costs ZooKeeper a few writes."""
@@ -60,8 +61,7 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
             WaitReason.COPY_NOT_COMPLETE,
             observed=f"the copy, which has not begun, will not take it over: {suspect.why}",
             expected="every znode can be copied",
-            fix="Mend or delete the znode now, before the last broker goes into migration mode: some abort the copy and leave "
-            "the cluster without a controller, some make it wait for ever, some are lost in silence.",
+            fix=f"Repair it now, before the last broker goes into migration mode. {repair_of(suspect.what)}",
         )
     for suspect in looked.observation.poisoned_znodes or ():
         yield cause(
@@ -70,7 +70,7 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
             suspect.what,
             observed=suspect.why,
             expected="every znode can be copied",
-            fix="Ask for a rollback unless it is under way; then mend or delete the znode before the next attempt.",
+            fix=f"Ask for a rollback unless it is under way. Then, before the next attempt: {repair_of(suspect.what)}",
         )
     is_own = looked.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
     if not is_own and (looked.situation.is_copy_left_over or looked.situation.is_copy_stale):
@@ -169,7 +169,8 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
             WaitReason.DUAL_WRITE_NOT_CURRENT,
             observed=suspect.why,
             expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
-            fix="Delete it, or mend what is named: dual write would not survive the next failover, or has not survived one.",
+            fix="Do what is said of it, with Kafka's tools and through a broker: never delete a topic's znode for it. Dual "
+            "write would not survive the next failover, or has not survived one. Restart no active controller before.",
         )
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None:

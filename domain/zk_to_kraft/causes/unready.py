@@ -17,6 +17,7 @@ from domain.zk_to_kraft.logs.said import last_of, without_frames
 from domain.zk_to_kraft.logs.start_lines import loading_in, waiting_in
 from domain.zk_to_kraft.logs.times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.reduction import quorum_leader
+from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
@@ -170,7 +171,7 @@ LET_GO = re.compile(
 
 ELECT = (
     "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
-    "ZooKeeper has the metadata (in zkCli.sh: delete /controller). "
+    f"ZooKeeper has the metadata (in zkCli.sh: delete /controller). {IDS_FIRST}"
 )
 
 

@@ -91,7 +91,9 @@ def _one_controller(seen: Surveyed) -> Iterator[Finding]:
             observed=f"active by their own gauges: {some(active) or 'none'}; "
             f"/controller names {owner.broker_id if owner is not None else 'nobody'}",
             expected="one broker, which /controller names",
-            fix="Find out why they disagree before migrating; an election settles it: delete /controller once.",
+            fix="Find out why they disagree before migrating. If PF17 names a topic, cure that first: an election makes up "
+            "ids. If PF11 says that /controller is persistent, delete nothing. Then an election settles it: zookeeper-shell.sh "
+            "delete /controller, once.",
         )
 
 
@@ -128,7 +130,9 @@ def _log_dirs(seen: Surveyed) -> Iterator[Finding]:
                 object=f"broker-{found.broker_id} {found.path}",
                 observed="offline",
                 expected="online",
-                fix="Replace the disk and restart the broker: a hybrid broker ends when a directory fails (KAFKA-16431).",
+                fix="First look whether its volume is mounted (findmnt), has room, and can be written: then mount or clean it "
+                "and restart the broker. Only if the disk is broken, replace it: it comes back empty, and what had its only "
+                "replica there is lost. A hybrid broker ends when a directory fails (KAFKA-16431).",
             )
 
 
@@ -255,8 +259,8 @@ def _controlled_shutdown(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed="controlled.shutdown.enable=false",
                 expected="true",
-                fix="Remove the setting and restart the broker: without it every restart leaves partitions without a leader "
-                "until the controller notices.",
+                fix="Remove the setting and restart the broker once, at a quiet time: that restart still leaves partitions "
+                "without a leader until the controller notices, and no later one does.",
             )
 
 

@@ -116,7 +116,10 @@ def _modes(seen: Seen) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'}",
                 expected=IN_ZOOKEEPER_MODE,
-                fix="Start the broker from the file that the specification names, and remove half-made migration settings.",
+                fix='If somebody has begun this migration by hand, change nothing: POST /migrations with "hold": true adopts '
+                'it. '
+                "Otherwise take half-made migration settings out of the file that the specification names, and restart the "
+                "broker from it.",
             )
 
 

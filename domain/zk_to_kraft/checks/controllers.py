@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from domain.cluster import ControllerSpec
 from domain.decisions import Finding, Severity
-from domain.observation import StorageState
+from domain.observation import NodeDisk, StorageState
 from domain.survey import Directory
 from domain.zk_to_kraft.checks.seen import Check, Seen, Surveyed, some, unverifiable
 
@@ -104,10 +104,16 @@ def _empty(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF07",
                 object=f"{seen.name(controller.id)} {path}",
-                observed="holds data",
+                observed=f"holds data{_whose(disk, path)}",
                 expected="absent or empty",
-                fix="Name an empty directory. What is there is never overwritten; remove it yourself if it is left over.",
+                fix="Name an empty directory. What is there is never overwritten. Only if it is of an earlier attempt of this "
+                "controller, by its ids and by nobody who has it open, move it away.",
             )
+
+
+def _whose(disk: NodeDisk, path: str) -> str:
+    found = next((d for d in disk.log_dirs if d.path == path and not (d.cluster_id is None and d.node_id is None)), None)
+    return f": formatted for cluster {found.cluster_id}, node {found.node_id}" if found is not None else ""
 
 
 def _base_files(seen: Surveyed) -> Iterator[Finding]:

@@ -107,9 +107,9 @@ def short_lived(place: StartPlace) -> Finding | None:
         observed=f"what it starts inherits its limit of {seconds} s of CPU time (RLIMIT_CPU): once a node has used as much, "
         "the kernel kills it",
         expected="no limit of CPU time for nodes",
-        fix="Take that limit away where keeperless-activities is started: LimitCPU= of its unit (who meant a share of the CPU "
-        "wants CPUQuota=), `ulimit -t`, cpu in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it "
-        "has started already: `prlimit --pid PID --cpu=unlimited:unlimited`.",
+        fix=f"{_outlived_first(place.unit)}Take that limit away where keeperless-activities is started: LimitCPU= of its unit "
+        "(who meant a share of the CPU wants CPUQuota=), `ulimit -t`, cpu in /etc/security/limits.d; then restart "
+        "keeperless-activities. Of nodes that it has started already: `prlimit --pid PID --cpu=unlimited:unlimited`.",
     )
 
 
@@ -124,9 +124,9 @@ def with_small_files(place: StartPlace) -> Finding | None:
         observed=f"what it starts inherits its limit of {largest / MIB:.4g} MiB for a file (RLIMIT_FSIZE): Kafka's next write "
         "beyond that fails, and its log directory with it",
         expected="files of 2 GiB, as large as a segment may be",
-        fix="Take that limit away where keeperless-activities is started: `ulimit -f` of the shell, LimitFSIZE= of its unit, "
-        "fsize in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it has started already: `prlimit "
-        "--pid PID --fsize=unlimited:unlimited`.",
+        fix=f"{_outlived_first(place.unit)}Take that limit away where keeperless-activities is started: `ulimit -f` of the "
+        "shell, LimitFSIZE= of its unit, fsize in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it "
+        "has started already: `prlimit --pid PID --fsize=unlimited:unlimited`.",
     )
 
 
@@ -142,8 +142,9 @@ def filtered(place: StartPlace) -> Finding | None:
         observed="what it starts inherits its filter of system calls (Seccomp: 2 in its /proc/PID/status), and the process "
         "that runs has none: a broker may start under it, follow, and serve neither followers nor consumers (sendfile)",
         expected="no filter of system calls for nodes",
-        fix=f"Take it away where keeperless-activities is started ({FILTER} of its unit, the seccomp profile of a container), "
-        "and restart keeperless-activities. Or accept this finding, where brokers are known to serve under that filter.",
+        fix=f"{_outlived_first(place.unit)}Take it away where keeperless-activities is started ({FILTER} of its unit, the "
+        "seccomp profile of a container), and restart keeperless-activities. Or accept this finding, where brokers are known "
+        "to serve under that filter.",
     )
 
 
@@ -154,12 +155,17 @@ def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
 
 def out_of_the_sandbox(unit: StartUnit) -> str:
     systemctl = "systemctl --user" if unit.is_users else "systemctl"
-    is_outlived = unit.kill_mode in {"process", "none"}
-    first = "" if is_outlived else "Give it KillMode=process first, or its restart ends every node that it has started. "
     return (
-        f"{first}`{systemctl} edit {unit.name}`: take out what Kafka cannot live with (ReadWritePaths= opens single "
-        f"directories); `{systemctl} daemon-reload`, and restart {unit.name}, for what runs keeps what it was started with."
+        f"{_outlived_first(unit)}`{systemctl} edit {unit.name}`: take out what Kafka cannot live with (ReadWritePaths= opens "
+        f"single directories); `{systemctl} daemon-reload`, and restart {unit.name}, for what runs keeps what it was started "
+        "with."
     )
+
+
+def _outlived_first(unit: StartUnit | None) -> str:
+    """Before a restart of keeperless-activities is asked for."""
+    is_outlived = unit is None or unit.kill_mode in {"process", "none"}
+    return "" if is_outlived else "Give it KillMode=process first, or its restart ends every node that it has started. "
 
 
 def _outlived(seen: Surveyed) -> Iterator[Finding]:

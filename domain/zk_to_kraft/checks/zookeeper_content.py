@@ -5,6 +5,7 @@ from itertools import islice
 
 from domain.connect_string import doubts, read
 from domain.decisions import Finding, Severity
+from domain.observation import ControllerZnode
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import (
@@ -21,6 +22,7 @@ from domain.zk_to_kraft.checks.seen import (
 )
 from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE
 from domain.zk_to_kraft.topic_ids import Cure, cure_of_no_id
+from domain.zk_to_kraft.znode_repairs import repair_of
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
 CONNECT = "zookeeper.connect"
@@ -39,11 +41,22 @@ def _migration_znode(seen: Seen) -> Iterator[Finding]:
         yield Finding(
             code="PF10",
             object="/migration",
-            observed=f"offset {migration.offset}" if migration.offset is not None else "content that cannot be parsed",
+            observed=(f"offset {migration.offset}" if migration.offset is not None else "content that cannot be parsed")
+            + f"; {_owner(seen.zookeeper.controller)}",
             expected="no such znode",
-            fix="It is left over from an earlier attempt, and a new one would delete metadata because of it "
-            "(Strimzi 11262). Make sure that no KRaft controller runs, then delete the znode.",
+            fix="If /controller is KRaft's, or a KRaft controller of this cluster runs anywhere, delete nothing: a migration "
+            "is "
+            'under way, and POST /migrations with "hold": true adopts it. Otherwise the znode is left over, and a new quorum '
+            "would delete metadata because of it (Strimzi 11262): zookeeper-shell.sh delete /migration.",
         )
+
+
+def _owner(controller: ControllerZnode | None) -> str:
+    if controller is None:
+        return "there is no /controller"
+    return (
+        f"/controller is {f'of broker {controller.broker_id}' if controller.is_ephemeral else 'a KRaft controller, persistent'}"
+    )
 
 
 def _controller_znode(seen: Seen) -> Iterator[Finding]:
@@ -68,14 +81,17 @@ def _dead_ids(seen: Seen) -> Iterator[Finding]:
                 object=f"broker {broker_id}",
                 observed="not live" if not is_live else "live, and not in the cluster's specification",
                 expected="every broker that is described, registered or assigned to a partition is live and described",
-                fix="Start it, describe it, or reassign its partitions: Kafka waits for it for ever otherwise.",
+                fix="If it will come back, start it; if it serves, describe it in the specification. Only if it is gone for "
+                "good, reassign its partitions: those without another replica are lost with it. Kafka waits for it for ever "
+                "otherwise.",
             )
 
 
 def _configs_of_the_dead(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
     live = set(map(str, seen.zookeeper.broker_ids))
+    described = {str(broker.id) for broker in seen.spec.brokers}
     for name, keys in tree.broker_configs.items():
-        if name.isdecimal() and name not in live and keys:
+        if name.isdecimal() and name not in live | described and keys:
             yield Finding(
                 code="PF12",
                 object=f"/config/brokers/{name}",
@@ -124,13 +140,12 @@ def _readable(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
 
 
 def _poisoned(code: str, suspect: Suspect) -> Finding:
-    copied = "Repair it through Kafka's tools, or delete the znode: the copy dies of it, or drops it in silence."
     return Finding(
         code=code,
         object=suspect.what,
         observed=suspect.why,
         expected="content as Kafka writes it",
-        fix=MEND_FEATURE if suspect.what == FEATURE else copied,
+        fix=MEND_FEATURE if suspect.what == FEATURE else repair_of(suspect.what),
     )
 
 
@@ -172,7 +187,9 @@ def _topics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=f"/config/topics/{name}",
             observed="configs of a topic that does not exist",
             expected="configs of topics only",
-            fix="Delete the znode: it is not copied. A topic of this name, made later, would have had them.",
+            fix="If kafka-topics.sh --list still shows the topic, its znode was deleted by hand: write that again, and delete "
+            "nothing. Otherwise delete this znode: it is not copied, and a topic of this name, made later, would have had "
+            "them.",
         )
 
 
@@ -186,7 +203,8 @@ def _throttles(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=path,
             observed="a replication throttle",
             expected="none",
-            fix="Remove it (kafka-reassign-partitions.sh --verify, or kafka-configs.sh): every restart waits for replicas to "
+            fix="If a reassignment is under way (PF14), let it end first: without its throttle it takes what clients need. "
+            "Then remove it (kafka-reassign-partitions.sh --verify, or kafka-configs.sh): every restart waits for replicas to "
             "catch up, and a throttle holds them back.",
         )
 

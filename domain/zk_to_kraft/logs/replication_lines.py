@@ -113,7 +113,8 @@ STATE_REWRITTEN = Told(
     "nobody but the controller writes states of partitions in ZooKeeper",
     "Somebody has written that partition's state by hand, or a tool has (/brokers/topics/TOPIC/partitions/NUMBER/state): since "
     "then the controller takes down nobody who is in sync there, and nothing is wrong with the followers. Let another broker "
-    "become the controller, which reads all states anew: zkCli.sh delete /controller, as long as /controller names a broker. "
+    "become the controller, which reads all states anew: zkCli.sh delete /controller, as long as /controller names a broker, "
+    "and after topic-without-id is cured where it is listed. "
     "Find who writes there, and keep it away.",
     is_lasting=True,
 )

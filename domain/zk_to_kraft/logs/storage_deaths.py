@@ -138,8 +138,9 @@ STORAGE = (
             r"UUID"
         ),
         "a partition.metadata with the topic's id in every partition's directory",
-        "partition.metadata of that partition is missing, torn, or another topic's. Copy it from the same partition on "
-        "another broker (version: 0, topic_id: …), then start the node.",
+        "If partition.metadata of that partition is missing or torn, copy it from the same partition on another broker "
+        "(version: 0, topic_id: …), then start the node. If it names another id than theirs, do not overwrite it: the "
+        "directory is of another topic. Move it out of the log directory, and start the node.",
     ),
     LOG_NOT_LOADED,
     Told(

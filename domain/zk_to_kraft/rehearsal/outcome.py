@@ -228,7 +228,8 @@ def fix_of(candidate: Candidate, connect: str) -> str:
     if path.startswith("/brokers/topics/") and path.endswith("/state"):
         return (
             f"Write the state that the brokers have into it ({shell} set {path} '…', with leader, isr and epochs as "
-            "kafka-topics.sh --describe shows them), then delete /controller once, so that a controller reads it anew."
+            "kafka-topics.sh --describe shows them). Cure PF17 where it is found, then delete /controller once, so that a "
+            "controller reads it anew."
         )
     if path.startswith("/brokers/topics/"):
         return (
