@@ -93,10 +93,8 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
         detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
     elif wait.reason is WaitReason.NODE_DOWN:
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
-    elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
-        names = ("/migration",)
-    elif wait.reason is WaitReason.TOPIC_WITHOUT_ID and observation.zookeeper is not None:
-        names = tuple(f"topic {name}" for name in observation.zookeeper.topics_without_id)
+    elif wait.reason in OF_ZNODES:
+        names = _znodes(wait.reason, observation)
     elif wait.reason in SUSPECTED:
         suspects = getattr(observation, SUSPECTED[wait.reason]) or ()
         names = tuple(suspect.what for suspect in suspects) or names
@@ -104,5 +102,12 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
 
 
+def _znodes(reason: WaitReason, observation: Observation) -> tuple[str, ...]:
+    if reason is not WaitReason.TOPIC_WITHOUT_ID:
+        return ("/migration",)
+    return tuple(f"topic {name}" for name in (observation.zookeeper.topics_without_id if observation.zookeeper else ()))
+
+
+OF_ZNODES = frozenset({WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER, WaitReason.TOPIC_WITHOUT_ID})
 SUSPECTED = {WaitReason.FAILOVER_WOULD_HURT: "failover_hazards", WaitReason.COPY_CANNOT_FINISH: "poisoned_znodes"}
 """Where an observation names what stands behind a wait."""

@@ -117,7 +117,7 @@ def _modes(seen: Seen) -> Iterator[Finding]:
                 observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'}",
                 expected=IN_ZOOKEEPER_MODE,
                 fix='If somebody has begun this migration by hand, change nothing: POST /migrations with "hold": true adopts '
-                'it. '
+                "it. "
                 "Otherwise take half-made migration settings out of the file that the specification names, and restart the "
                 "broker from it.",
             )

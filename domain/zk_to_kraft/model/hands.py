@@ -186,9 +186,7 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
     yield from _answers_about_comparison(state, decision.reason)
     if decision.reason is WaitReason.FILE_CHANGED:
         yield from _answers_about_edits(state)
-    if decision.reason is WaitReason.TOPIC_WITHOUT_ID:
-        yield "the topic's id is put back", replace(state, lacks_id=False)
-        yield "rollback, with another id", replace(asked_back(state), accepts_ids=True)
+    yield from _answers_about_ids(state, decision.reason)
     if decision.reason in {WaitReason.NODE_DOWN, WaitReason.CONTROLLERS_NOT_READY}:
         for i in (*state.broker_ids(), *state.controller_ids()):
             if started(state, i) != state:
@@ -197,6 +195,12 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
         yield "rollback, with its losses", replace(asked_back(state), accepts_loss=True)
     if decision.reason is WaitReason.DUAL_WRITE_NOT_CURRENT and not state.accepts_loss:
         yield "loss accepted", replace(asked_back(state), accepts_loss=True)
+
+
+def _answers_about_ids(state: State, reason: WaitReason) -> Iterator[Move]:
+    if reason is WaitReason.TOPIC_WITHOUT_ID:
+        yield "the topic's id is put back", replace(state, lacks_id=False)
+        yield "rollback, with another id", replace(asked_back(state), accepts_ids=True)
 
 
 def _answers_about_edits(state: State) -> Iterator[Move]:
