@@ -12,6 +12,10 @@ LINES_READ = 400
 """Of a log: deeper than Kafka's stack traces are, and than what it says when it closes after an error."""
 LINES_TOLD = 12
 MOST_TOLD = 500
+NOTHING_PRINTED = (
+    "It seems to have printed nothing: its start command has ended before Kafka began. See the end of its output; else run "
+    "that command by hand, as the user of keeperless-activities."
+)
 
 
 async def last_words(driver: NodeDriver, age: timedelta | None = None) -> tuple[str, ...]:
@@ -21,6 +25,12 @@ async def last_words(driver: NodeDriver, age: timedelta | None = None) -> tuple[
     lines = in_kafkas_layout(await driver.output_tail(LINES_READ))
     own = said_by_new(lines, age, datetime.now(UTC)) if age is not None else None
     return words_of(lines if own is None else own)[-LINES_TOLD:]
+
+
+async def told_last(driver: NodeDriver, age: timedelta | None) -> str:
+    """The same as a sentence."""
+    lines = await last_words(driver, age)
+    return "It printed last:\n" + "\n".join(lines) if lines else NOTHING_PRINTED
 
 
 def why_failed(done: Completed) -> str:

@@ -212,6 +212,12 @@ class RollMark(ObservedPart):
     marked_at: datetime | None = None
     has_run: bool = False
 
+    @property
+    def is_of_making(self) -> bool:
+        """Whether it was left when the node was made, and nothing is known to have run from that file yet."""
+        is_unchanged = self.original_sha256 == self.before_sha256 == self.written_sha256
+        return is_unchanged and not self.is_proven and not self.has_run
+
 
 def is_started_by_us(mark: RollMark | None, identity: str | None) -> bool:
     """Of a node's process, or its last: whether a step has started it, and nobody since."""
@@ -309,6 +315,15 @@ class NodeView(ObservedPart):
     def mark(self) -> RollMark | None:
         """What a roll of ours has left beside its file, as far as that could be seen."""
         return self.disk.file.mark if self.disk is not None and self.disk.file is not None else None
+
+    @property
+    def is_unstarted(self) -> bool:
+        """Whether this migration has made it, and nothing has started it since. Its pid file and its output, if it has any, are
+        left over from a controller that was wiped before."""
+        mark, process = self.mark, self.process
+        if mark is None or process is None or process.is_running or self.is_unowned:
+            return False
+        return mark.is_of_making and mark.before_identity == process.last_identity
 
 
 class Observation(ObservedPart):

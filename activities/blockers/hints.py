@@ -111,7 +111,7 @@ class Hinting:
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
             found,
-            logs={node_id: output.lines for node_id, output in outputs.items()},
+            logs={i: output.lines for i, output in outputs.items() if not observation.node(i).is_unstarted},
             outputs={cluster.spec.node_name(node_id): output for node_id, output in outputs.items()},
             servers=servers,
             server_logs=server_logs,

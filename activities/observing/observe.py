@@ -206,6 +206,8 @@ async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, an
         answers.learn(node.id, is_configuration_paused=await _answer(part_name(name), paused, answers, seconds))
 
     await asyncio.gather(_look_at_process(cluster, node, ports, answers, seconds), look_at_files(), look_at_configuration())
+    if answers.node(node.id).is_unstarted:
+        answers.learn(node.id, last_output=())
 
 
 async def _look_at_process(

@@ -13,7 +13,7 @@ from datetime import timedelta
 from temporalio import activity
 
 from activities.assessing import ensure_not_superseded
-from activities.last_words import last_words
+from activities.last_words import told_last
 from activities.node_files import write_mark
 from activities.observing.observe import Ports, observe
 from activities.rolling.marking import Marked, Target
@@ -25,11 +25,6 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned
-
-NOTHING_PRINTED = (
-    "It seems to have printed nothing: its start command has ended before Kafka began. See the end of its output; else run "
-    "that command by hand, as the user of keeperless-activities."
-)
 
 
 @dataclass(frozen=True)
@@ -96,9 +91,7 @@ def _beside_dead(target: Target, dead: str) -> str:
 
 async def _epitaph(one: Rolled) -> str:
     age = timedelta(seconds=time.monotonic() - one.started_at) if one.started_at is not None else None
-    lines = await last_words(one.target.driver, age)
-    said = "It printed last:\n" + "\n".join(lines) if lines else NOTHING_PRINTED
-    return f"{one.target.name} does not run after its restart. {said}"
+    return f"{one.target.name} does not run after its restart. {await told_last(one.target.driver, age)}"
 
 
 async def _write_proof(request: StepRequest, one: Rolled, seen: Observation, ports: Ports) -> None:

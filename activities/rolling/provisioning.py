@@ -23,7 +23,7 @@ from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.heartbeat import heartbeating
-from activities.last_words import last_words, why_failed
+from activities.last_words import told_last, why_failed
 from activities.node_files import (
     archive_original,
     look_at_disk,
@@ -102,12 +102,13 @@ class Provisioning:
 
     async def _why_silent(self, request: StepRequest, controller: ControllerSpec, driver: NodeDriver) -> str | None:
         """Wait until the new process answers: why it does not, or `None` when it does."""
-        deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
+        begun = time.monotonic()
+        deadline = begun + request.policy.restart_deadline.total_seconds()
         why = "no look yet"
         while time.monotonic() < deadline:
             if not (await driver.process()).is_running:
-                lines = await last_words(driver)
-                return f"controller-{controller.id} does not run after its start. It printed last:\n" + "\n".join(lines)
+                age = timedelta(seconds=time.monotonic() - begun)
+                return f"controller-{controller.id} does not run after its start. {await told_last(driver, age)}"
             try:
                 await self._ports.metrics.read(controller.metrics)
             except Transient as error:

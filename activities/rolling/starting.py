@@ -22,14 +22,14 @@ Whoever dies between 2 and 3 leaves an unused mark; in 3, a stopped controller, 
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
-from activities.last_words import last_words
+from activities.last_words import told_last
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observing.epochs import rule_of
 from activities.observing.observe import Ports, observe
@@ -200,12 +200,13 @@ class Starting:
 
     async def _why_silent(self, request: StepRequest, member: Member) -> str | None:
         """Wait until the new process answers: why it does not, or `None` when it does."""
-        deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
+        begun = time.monotonic()
+        deadline = begun + request.policy.restart_deadline.total_seconds()
         why = "no look yet"
         while time.monotonic() < deadline:
             if not (await member.driver.process()).is_running:
-                lines = await last_words(member.driver)
-                return f"{member.name} does not run after its start. It printed last:\n" + "\n".join(lines)
+                age = timedelta(seconds=time.monotonic() - begun)
+                return f"{member.name} does not run after its start. {await told_last(member.driver, age)}"
             try:
                 await self._ports.metrics.read(member.node.metrics)
             except Transient as error:

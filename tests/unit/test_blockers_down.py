@@ -450,6 +450,38 @@ def test_a_controller_that_a_step_has_not_come_to_start_is_not_to_be_started_by_
     assert "Mend what the step failed at" in entry.fix
 
 
+def left_over(*, is_formatted: bool) -> Observation:
+    """Made by this migration, not started yet; the pid file and the output are those of a controller that was wiped."""
+    old = f"{SAID} ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)"
+    seen = dead(observation(Point.CONTROLLERS_UP), 3001, old, "java.lang.OutOfMemoryError: Java heap space")
+    disk = seen.node(3001).disk
+    assert disk is not None
+    assert disk.file is not None
+    sha256 = disk.file.sha256
+    mark = mark_of(sha256, before_identity="pid-3001").model_copy(update={"original_sha256": sha256})
+    dirs = disk.log_dirs if is_formatted else tuple(d.model_copy(update={"state": StorageState.EMPTY}) for d in disk.log_dirs)
+    file = disk.file.model_copy(update={"mark": mark})
+    return with_part(seen, 3001, disk=disk.model_copy(update={"log_dirs": dirs, "file": file}))
+
+
+@pytest.mark.parametrize("is_formatted", [False, True])
+def test_what_a_wiped_controller_has_left_is_not_told_of_the_new_one(*, is_formatted: bool) -> None:
+    (entry,) = found(left_over(is_formatted=is_formatted))
+    assert (entry.code, entry.object) == ("node-down", "controller-3001")
+    assert entry.observed.startswith("it has not run in this migration. ")
+    assert ("Its storage is not formatted" in entry.observed) is not is_formatted
+    told = entry.observed + entry.fix
+    assert not any(of_old in told for of_old in ("pid-3001", "heap", "data is not where it was", "Of its data"))
+    assert "Mend what the step failed at" in entry.fix
+
+
+def test_a_controller_that_died_in_its_first_start_is_told_by_its_own_words() -> None:
+    seen = left_over(is_formatted=True)
+    process = Process(is_running=False, identity=None, last_identity="new", started_at=NOW - timedelta(minutes=1))
+    (entry,) = found(with_part(seen, 3001, process=process))
+    assert "the last was new" in entry.observed
+
+
 def test_gauges_that_kafka_was_told_to_leave_out_are_no_fault_of_an_agent() -> None:
     line = "metrics.jmx.include in /config/brokers/<default> is new: (not shown)"
     changes = {ZOOKEEPER: MachineChanges(since=NOW - timedelta(hours=1), where="there", changes=(line,))}

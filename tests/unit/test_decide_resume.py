@@ -91,6 +91,7 @@ def seen(world: World) -> Situation:
                 _mode_of_broker(b),
                 b.file,
                 is_zookeeper_controller=world.claim is Claim.ZOOKEEPER and b.id == world.zookeeper_controller,
+                is_file_ours=True,
             )
             for b in world.brokers
         ),
@@ -102,6 +103,7 @@ def seen(world: World) -> Situation:
                 is_leader=c.id == leader,
                 is_caught_up=leader is not None and c.process is not None and c.health == WELL,
                 is_flag_in_file=c.file is not NodeStage.KRAFT,
+                is_file_ours=True,
             )
             for c in world.controllers
         ),

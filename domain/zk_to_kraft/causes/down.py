@@ -1,6 +1,7 @@
 """Of a node that is down: how its process has ended, and what to do."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.cluster import Role
@@ -69,14 +70,13 @@ def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     name, lacks = looked.name(view.id), ""
     if _is_unformatted(looked, view):
         ending = UNFORMATTED
-    else:
+    elif not view.is_unstarted:
         lacks = without_data(looked, view)
         ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
-    process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
-    death = death_in(looked.hints.logs.get(view.id) or view.last_output)
+    death = death_in(_output(looked, view))
     words, fix = word_of_servers(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
     gone = f". Of its data {lacks}" if lacks else ""
-    observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}{gone}"
+    observed = f"{_process(view)}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}{gone}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(looked, ending.kind)}{ending.fix}{ending.further}"
@@ -86,6 +86,17 @@ def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     last = view.process.last_identity if view.process is not None else None
     signs = signs_at_death(ending.kind, *seen_there, is_ours=is_started_by_us(view.mark, last))
     return Cause(signed(found.blocker, list(signs)), found.explains)
+
+
+def _process(view: NodeView) -> str:
+    if view.is_unstarted:
+        return "it has not run in this migration"
+    return f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
+
+
+def _output(looked: Looked, view: NodeView) -> Sequence[str]:
+    """Of its last process. What is left over from a controller that was wiped before this migration made it is not its own."""
+    return () if view.is_unstarted else looked.hints.logs.get(view.id) or view.last_output
 
 
 TIMED_OUT = re.compile(r"(?<![\d.])(\d{1,9}) ?(?:ms|millis(?:econds)?)\b")
@@ -118,12 +129,19 @@ UNFORMATTED = Ending(
     "unformatted",
 )
 
+UNSTARTED = Ending(
+    "The step of this migration that makes it has not come to start it",
+    "",
+    f"Do not start it by hand. {MEND_THE_STEP}",
+    "unstarted",
+)
+
 
 def _is_unformatted(looked: Looked, view: NodeView) -> bool:
     """Of a controller whose file is ours, and which never ran."""
     is_new = view.mark is not None and not is_known_to_have_run(view.mark)
     is_ours = is_new and looked.spec.role(view.id) is Role.CONTROLLER
-    never_ran = view.process is not None and view.process.last_identity is None
+    never_ran = view.is_unstarted or (view.process is not None and view.process.last_identity is None)
     return is_ours and never_ran and not is_startable(view.disk)
 
 
@@ -137,6 +155,8 @@ def _by_a_step(ending: Ending) -> Ending:
 
 def ending_of_dead(looked: Looked, view: NodeView) -> Ending:
     """Of a process that a step of ours has started only what was printed since then: what is above is of the one before."""
+    if view.is_unstarted:
+        return UNSTARTED
     mark, process = view.mark, view.process
     is_started = (
         mark is not None and not mark.is_proven and process is not None and process.last_identity != mark.before_identity
@@ -145,7 +165,7 @@ def ending_of_dead(looked: Looked, view: NodeView) -> Ending:
     log_dirs = [found.path for found in view.disk.log_dirs] if view.disk is not None else []
     if new is not None:
         return ending_of_started(new, log_dirs)
-    return ending_of(looked.hints.logs.get(view.id) or view.last_output, log_dirs)
+    return ending_of(_output(looked, view), log_dirs)
 
 
 def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending:
