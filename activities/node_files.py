@@ -142,7 +142,7 @@ async def look_at_disk(
 
 
 async def _look_at_file(driver: NodeDriver, properties_file: str, file: FileContent) -> PropertiesFile:
-    properties = parse(file.content.decode(ENCODING))
+    properties = parse(file.content.decode(ENCODING), properties_file)
     mark = await read_mark(driver, properties_file)
     return PropertiesFile(
         sha256=sha256_of(file.content),
@@ -175,10 +175,11 @@ async def look_at_log_dir(driver: NodeDriver, path: str, cluster_id: str, node_i
     if names is None:
         return found
     is_fenced = FENCED_META in names and META not in names
-    meta = await driver.read_file(f"{path}/{FENCED_META if is_fenced else META}")
+    meta_path = f"{path}/{FENCED_META if is_fenced else META}"
+    meta = await driver.read_file(meta_path)
     state = StorageState.FOREIGN if meta is not None or set(names) - FIRST_WRITTEN else StorageState.EMPTY
     found = found.model_copy(update={"state": state, "is_fenced": is_fenced, "has_metadata_log": METADATA_LOG in names})
-    return found if meta is None else _with_owner(found, parse(meta.content.decode(ENCODING)), cluster_id, node_id)
+    return found if meta is None else _with_owner(found, parse(meta.content.decode(ENCODING), meta_path), cluster_id, node_id)
 
 
 def _with_owner(log_dir: LogDir, meta: dict[str, str], cluster_id: str, node_id: int) -> LogDir:
@@ -191,4 +192,4 @@ def _with_owner(log_dir: LogDir, meta: dict[str, str], cluster_id: str, node_id:
 async def properties_of(driver: NodeDriver, node: NodeSpec) -> dict[str, str]:
     """Of its file as it lies there now; empty where there is none."""
     file = await driver.read_file(node.properties_file)
-    return parse(file.content.decode(ENCODING)) if file is not None else {}
+    return parse(file.content.decode(ENCODING), node.properties_file) if file is not None else {}

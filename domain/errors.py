@@ -8,6 +8,7 @@
     │   └── OtherLedger whoever asks has found it in the ledger, and our ledger is another one
     ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
     ├── Permanent      the same call will never succeed: change the input
+    │   └── Malformed  a file is not what its format asks for: its line is named
     └── Superseded     this run has lost its claim to the cluster: stop at once, somebody else leads
 
 Messages carry the object, what was observed, what was expected, and what to do, in that order.
@@ -42,6 +43,8 @@ class Obstacle(StrEnum):
     """A refusal by a plug-in of the cluster's own."""
     DELETED = "deleted"
     """What was made a moment ago is not there any more."""
+    MALFORMED = "malformed"
+    """A file that cannot be read as its format says."""
 
 
 class KeeperlessError(Exception):
@@ -59,8 +62,8 @@ class Transient(KeeperlessError):
 
 
 def obstacle_of(error: KeeperlessError) -> Obstacle | None:
-    """Where it is known: of what no other attempt mends it is not."""
-    return error.obstacle if isinstance(error, Transient) else None
+    """Why, where it is known."""
+    return error.obstacle if isinstance(error, Transient | Malformed) else None
 
 
 class Absent(Transient):
@@ -106,6 +109,12 @@ class Unsafe(KeeperlessError):
 
 class Permanent(KeeperlessError):
     """The input can never work: wrong credentials, wrong path, wrong version."""
+
+
+class Malformed(Permanent):
+    """A file cannot be read as its format says: correct it. The message names line and character, and shows no value."""
+
+    obstacle = Obstacle.MALFORMED
 
 
 class Superseded(KeeperlessError):

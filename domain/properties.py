@@ -10,18 +10,48 @@ from collections.abc import Mapping
 
 import javaproperties
 
-from domain.errors import Permanent
+from domain.errors import Malformed
 
 ENCODING = "latin-1"
 """`java.util.Properties` reads streams as ISO-8859-1; bytes above 127 survive an edit unchanged."""
 
 
-def parse(text: str) -> dict[str, str]:
-    """Keys and values as Java sees them: escapes resolved, the last of repeated keys wins."""
+def parse(text: str, path: str = "") -> dict[str, str]:
+    """Keys and values as Java sees them: escapes resolved, the last of repeated keys wins. `path`: for the error's words.
+
+    Raises `Malformed`.
+    """
     try:
-        return {str(key): str(value) for key, value in javaproperties.loads(text).items()}
+        return _loaded(text)
     except ValueError as error:
-        raise Permanent("a properties file holds \\u without four hexadecimal digits after it: Java refuses it too") from error
+        place = f"{f'{path}, ' if path else ''}{_place_of_escape(text)}"
+        what = "\\u without four hexadecimal digits after it. Java refuses the whole file for it"
+        raise Malformed(f"{place}: {what}") from error
+
+
+def _loaded(text: str) -> dict[str, str]:
+    return {str(key): str(value) for key, value in javaproperties.loads(text).items()}
+
+
+def lines_of(text: str) -> list[str]:
+    """With their ends, as Java tells them: a line feed, a carriage return, or both."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
+
+
+def _place_of_escape(text: str) -> str:
+    """Of the first one that cannot be read: the lines up to it cannot either."""
+    lines = lines_of(text)
+    number = next(n for n in range(1, len(lines) + 1) if not _is_readable("".join(lines[:n])))
+    found = re.search(r"(?<!\\)(?:\\\\)*(\\u)(?![0-9a-fA-F]{4})", lines[number - 1])
+    return f"line {number}" + (f", character {found.start(1) + 1}" if found else "")
+
+
+def _is_readable(text: str) -> bool:
+    try:
+        _loaded(text)
+    except ValueError:
+        return False
+    return True
 
 
 def edit(text: str, assignments: Mapping[str, str], removals: frozenset[str] = frozenset()) -> str:

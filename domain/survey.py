@@ -14,6 +14,7 @@ from pydantic import Field
 from domain.canaries import Leftovers
 from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observed import ObservedPart, Suspect, Unanswered
+from domain.odd_characters import OddCharacter
 from domain.topic_directories import DiskIds, TopicZnode
 
 SURVEYED_PROPERTIES = frozenset(
@@ -166,6 +167,7 @@ class NodeSurvey(ObservedPart):
 
     `principal`: as whom it logs in to other brokers; `None`: its file does not tell. `lacks_base`: there is no such base file.
     `security`: for the controllers' listener, where it is not plain. `logins`: a controller's, to the brokers' listeners.
+    `odd_characters`: what its file has that people read otherwise than Java; `malformed`: why Java cannot read it at all.
     `unapplied`: of a broker that runs, what its file has besides; `None`: it did not tell what it runs with.
     `running`: what a running broker has of settings that a configuration provider gives, as far as it says.
     """
@@ -180,6 +182,8 @@ class NodeSurvey(ObservedPart):
     logins: tuple[LoginTried, ...] = ()
     unapplied: tuple[Unapplied, ...] | None = None
     running: dict[str, str] = Field(default_factory=dict)
+    odd_characters: tuple[OddCharacter, ...] = ()
+    malformed: str = ""
 
 
 class ClientSession(ObservedPart):

@@ -20,10 +20,11 @@ from activities.on_node import command_of
 from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
-from domain.errors import Permanent, Transient
+from domain.errors import Malformed, Permanent, Transient
 from domain.machines.start_place import StartPlace, user_of_start
 from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.observation import OBSERVED_PROPERTIES
+from domain.odd_characters import OddCharacter, odd_characters
 from domain.properties import ENCODING, parse
 from domain.provided_values import is_provided
 from domain.redaction import is_name, shown_value
@@ -47,6 +48,8 @@ class Files:
 
     properties: Mapping[str, str] = field(default_factory=dict)
     lacks_base: bool = False
+    odd_characters: tuple[OddCharacter, ...] = ()
+    malformed: str = ""
 
     def survey(self, node_id: int, key: bytes, running: Mapping[str, str] = NOTHING) -> NodeSurvey:
         """`running`: what the running broker has of values that a configuration provider gives."""
@@ -58,6 +61,8 @@ class Files:
             principal=principal_of({**self.properties, **running}),
             lacks_base=self.lacks_base,
             running={name: value for name, value in running.items() if name in shown},
+            odd_characters=self.odd_characters,
+            malformed=self.malformed,
         )
 
     def _digests(self, key: bytes) -> dict[str, str]:
@@ -78,7 +83,11 @@ async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
     file = await driver.read_file(path) if path is not None else None
     if file is None:
         return Files(lacks_base=isinstance(node, ControllerSpec) and path is not None)
-    return Files(parse(file.content.decode(ENCODING)))
+    text = file.content.decode(ENCODING)
+    try:
+        return Files(parse(text, path or ""), odd_characters=odd_characters(text))
+    except Malformed as error:
+        return Files(malformed=str(error))
 
 
 async def look_at_node(

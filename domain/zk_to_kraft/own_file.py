@@ -5,6 +5,12 @@ from collections.abc import Mapping
 from domain.cluster import ClusterSpec, NodeSpec
 
 
+def role_and_ids(properties: Mapping[str, str]) -> str:
+    """Which node the file makes, in the file's own words."""
+    found = [f"{key}={properties[key].strip()}" for key in ("process.roles", "node.id", "broker.id") if key in properties]
+    return ", ".join(found) or "neither process.roles nor an id"
+
+
 def whose_else(spec: ClusterSpec, node: NodeSpec, properties: Mapping[str, str]) -> str | None:
     """What in it is another node's, in words; `None` where it is this node's, as far as it says.
 
@@ -16,4 +22,7 @@ def whose_else(spec: ClusterSpec, node: NodeSpec, properties: Mapping[str, str])
     if foreign is not None:
         return f"the log directory {foreign} of {spec.node_name(theirs[foreign])}"
     found = next((properties[key].strip() for key in ("node.id", "broker.id") if properties.get(key, "").strip()), "")
-    return f"the id {found}" if found.isdecimal() and int(found) != node.id else None
+    if not found.isdecimal() or int(found) == node.id:
+        return None
+    roles = properties.get("process.roles", "").strip()
+    return f"the id {found}{f' with process.roles={roles}' if roles else ''}, where its own is {node.id}"

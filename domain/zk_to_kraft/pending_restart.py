@@ -11,6 +11,7 @@ from domain.decisions import NodeStage
 from domain.observation import Observation
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER
 from domain.zk_to_kraft.node_config import FEATURES, KEYS_OF_MODE, MIGRATION_FLAG, VOTERS, has_migration_flag
+from domain.zk_to_kraft.own_file import role_and_ids
 from domain.zk_to_kraft.situation import BrokerSituation
 
 MODE_OF = {NodeStage.ZOOKEEPER: "ZooKeeper mode", NodeStage.MIGRATION: "hybrid mode", NodeStage.KRAFT: "KRaft mode"}
@@ -43,7 +44,7 @@ def seen_of(name: str, path: str, properties: Mapping[str, str], runs: NodeStage
     keys = ", ".join(differing_keys(properties, runs))
     return (
         f"{name} runs in {MODE_OF[runs]}. {path} was edited since: its next restart, also after a crash, {next_start}. "
-        f"Keys that differ: {keys}"
+        f"It has {role_and_ids(properties)}. Keys that differ: {keys}"
     )
 
 

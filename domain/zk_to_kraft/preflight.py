@@ -12,6 +12,7 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.acceptance import marked
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
+from domain.zk_to_kraft.checks.file_characters import malformed
 from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 
 __all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "preflight"]
@@ -20,8 +21,11 @@ __all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveye
 def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
     """All findings, in the order of their codes, each with who accepted it. No open blocker: nothing stands in the way.
 
-    The observation must be complete: with an unanswered part nothing can be said, and `decide` waits instead.
+    The observation must be complete: with an unanswered part nothing can be said, and `decide` waits instead. But a file that
+    Java cannot read answers never: that is said.
     """
+    if unreadable := malformed(observation):
+        return marked(unreadable, policy)
     if observation.zookeeper is None or observation.kafka is None or observation.unanswered:
         return ()
     seen = Seen(spec, policy, observation, observation.zookeeper, observation.kafka)

@@ -1,5 +1,6 @@
 """Plans as their activities make them, on a simulated cluster."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -66,3 +67,17 @@ async def test_a_copy_is_rehearsed_only_where_it_is_still_to_come(is_copied: boo
     findings = [finding for finding in shelf.plans["p1"].findings if finding.code == NOT_MADE]
     assert [bool(rehearsed), bool(findings)] == [not is_copied, is_copied]
     assert [(f.severity, "DUAL_WRITE" in f.observed) for f in findings] == [(Severity.INFO, True)] * is_copied
+
+
+async def test_a_file_that_java_cannot_read_is_the_plans_blocker() -> None:
+    cluster = FakeCluster()
+    node = cluster.nodes[1]
+    file = node.machine.read(node.spec.properties_file)
+    assert file is not None
+    node.machine.write(node.spec.properties_file, replace(file, content=file.content + b"log.dir=C:\\users\n"))
+    shelf = Shelf(cluster)
+    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts())
+    await ActivityEnvironment().run(Planning(ports).make_plan, REQUEST)
+    plan = shelf.plans["p1"]
+    assert (plan.is_blocked, [finding.code for finding in plan.findings]) == (True, ["PF45"])
+    assert ", line " in plan.findings[0].observed

@@ -15,6 +15,7 @@ from domain.observation import (
     Unanswered,
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.properties import edit
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.seen import Check, OfLook
@@ -313,6 +314,25 @@ def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:
 def test_a_listener_whose_name_ends_like_the_controllers_is_another() -> None:
     seen = with_setting(1, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,MYCONTROLLER:SSL,")
     assert found(seen) == ()
+
+
+def test_ids_that_disagree_are_shown_directory_by_directory() -> None:
+    text = edit(broker_text(1), {"process.roles": "broker,controller", "node.id": "100"}, frozenset({"broker.id"}))
+    disk = HEALTHY.node(1).disk
+    assert disk is not None
+    (own,) = disk.log_dirs
+    others = (
+        own.model_copy(update={"path": "/data/b", "node_id": 1390}),
+        own.model_copy(update={"path": "/c", "node_id": None}),
+    )
+    seen = with_file(HEALTHY, 1, text)
+    file = seen.node(1).disk
+    assert file is not None
+    seen = with_part(seen, 1, disk=file.model_copy(update={"log_dirs": (own, *others)}))
+    told = {finding.code: finding.observed for finding in found(seen)}
+    who = "process.roles=broker,controller, node.id=100"
+    assert told["PF05"] == f"its file has {who}; meta.properties: {own.path}: 1, /data/b: 1390, /c: no id"
+    assert who in told["PF37"]
 
 
 def test_connect_strings_are_compared_by_meaning() -> None:

@@ -11,6 +11,7 @@ from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, W
 from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
+from domain.odd_characters import odd_characters
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
 from domain.topic_directories import DiskIds
@@ -239,6 +240,13 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         B,
     ),
     "a log directory that is not described": (with_setting("log.dirs=/data/1,/more/1", (1,)), "PF24", B),
+    "a comment behind a value": (with_node_survey(HEALTHY, (1,), odd_characters=odd_characters("a.b=1 # x")), "PF45", W),
+    "a comment behind a number": (
+        with_node_survey(HEALTHY, (1,), odd_characters=odd_characters("num.partitions=1 # x")),
+        "PF45",
+        B,
+    ),
+    "a base file that Java cannot read": (with_node_survey(HEALTHY, (3001,), malformed="/etc/b, line 2: x"), "PF45", B),
     "a partition without metadata": (with_look(HEALTHY, (1,), topic_ids=DiskIds(without=("/data/1/orders-0",))), "PF25", B),
     "a partition of another topic": (with_topic(HEALTHY, MADE_UP, {1: {"/data/1/orders-0": TRUE}}), "PF25", B),
     "a topic whose id is on disk alone": (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.errors import Permanent
+from domain.errors import Malformed
 from domain.file_changes import changes
 from domain.properties import edit, parse, rename
 from tests.unit.properties_cases import SHAPES, UNREADABLE, Shape
@@ -165,7 +165,7 @@ def test_a_shape_keeps_its_other_bytes_there_and_back(shape: Shape) -> None:
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
 def test_a_shape_that_java_refuses_is_not_edited(text: str) -> None:
-    with pytest.raises(Permanent, match="four hexadecimal digits"):
+    with pytest.raises(Malformed, match="four hexadecimal digits"):
         parse(text)
 
 
@@ -219,6 +219,20 @@ def test_changes_are_shown_without_secrets() -> None:
 
 def test_a_file_that_java_cannot_read_is_refused_in_our_own_words() -> None:
     """An unfinished unicode escape: Java's reader throws, and so the node would not start. The value is not shown."""
-    with pytest.raises(Permanent, match="four hexadecimal digits") as refused:
+    with pytest.raises(Malformed, match="four hexadecimal digits") as refused:
         parse("ssl.keystore.password=C:\\users\n")
     assert "users" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a=1\nlog.dirs=C:\\users\n", "line 2, character 12"),
+        ("a=1\r\n# \\u12\r\nb=\\\r\n  x\\u1\r\n", "line 4, character 4"),
+        ("a=1\rb\\u00zz=1", "line 2, character 2"),
+        ("x=\\\\u12\ny=\\\\\\u12", "line 2, character 5"),
+    ],
+)
+def test_a_malformed_escape_is_told_with_its_place(text: str, place: str) -> None:
+    with pytest.raises(Malformed, match=f"^/etc/kafka/f, {place}: "):
+        parse(text, "/etc/kafka/f")

@@ -238,3 +238,49 @@ def test_a_class_path_is_that_of_environment_and_command() -> None:
     assert given.class_path == f"{given.kafka_home}/libs/*:/c.jar:/a/*:/b.jar"
     ours = given.model_copy(update={"environment": {"CLASSPATH": f"{given.kafka_home}/libs/*:/a/*:"}})
     assert ours.class_path == f"{given.kafka_home}/libs/*:/a/*:/b.jar"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "severity"),
+    [
+        ("broker.rack=a # the first row", "comment", Severity.WARNING),
+        ("num.partitions=3   # three", "comment", Severity.BLOCKER),
+        ("broker.rack=a ", "last-blank", Severity.WARNING),
+        ("log.dir=C:\\data\\\nbroker.rack=a", "swallowed-line", Severity.WARNING),
+    ],
+)
+async def test_an_odd_character_is_told_with_its_line(line: str, kind: str, severity: Severity) -> None:
+    cluster = FakeCluster()
+    write(cluster, 1, line)
+    file = cluster.nodes[1].machine.read(path := cluster.nodes[1].spec.properties_file)
+    assert file is not None
+    number = file.content.decode().splitlines().index(line.splitlines()[0]) + 1
+    findings = [f for f in preflight(await surveyed(cluster), cluster.spec, POLICY) if f.code == "PF45"]
+    assert [(f.object, f.severity) for f in findings] == [(f"broker-1 {path} {kind}", severity)]
+    assert findings[0].observed.startswith(f"line {number}: ")
+    assert line.partition("=")[0] in findings[0].observed
+
+
+async def test_a_file_that_java_cannot_read_is_a_blocker_with_its_line() -> None:
+    cluster = FakeCluster()
+    write(cluster, 1, "log.dir=C:\\users")
+    seen = await observe(cluster.record(), ports_of(cluster))
+    (finding,) = preflight(seen, cluster.spec, POLICY)
+    assert (finding.code, finding.severity, finding.object) == ("PF45", Severity.BLOCKER, "files of broker-1")
+    assert f"{cluster.nodes[1].spec.properties_file}, line " in finding.observed
+    assert "users" not in finding.observed
+
+
+async def test_a_base_file_that_java_cannot_read_is_a_blocker_with_its_line() -> None:
+    cluster = FakeCluster()
+    controller = cluster.spec.controllers[0]
+    path = "/etc/base.properties"
+    based = controller.model_copy(update={"base_properties": path})
+    cluster.nodes[controller.id].machine.write(path, FileContent(b"# base\na=\\u1\n", 0o600, 0, 0))
+    spec = cluster.spec.model_copy(update={"controllers": (based, *cluster.spec.controllers[1:])})
+    record = cluster.record().model_copy(update={"spec": spec})
+    ports = ports_of(cluster)
+    seen = await with_survey(await observe(record, ports), record, POLICY, ports)
+    found = [f for f in preflight(seen, spec, POLICY) if "Java refuses the whole file" in f.observed]
+    assert [(f.code, f.severity) for f in found] == [("PF45", Severity.BLOCKER)]
+    assert found[0].observed.startswith(f"{path}, line 2, character 3: ")

@@ -8,6 +8,7 @@ from domain.provided_values import is_provided
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
+from domain.zk_to_kraft.own_file import role_and_ids
 from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
 
 IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"
@@ -114,7 +115,8 @@ def _modes(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF37",
                 object=seen.name(broker.id),
-                observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'}",
+                observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'} and has "
+                f"{role_and_ids(seen.properties(broker.id))}",
                 expected=IN_ZOOKEEPER_MODE,
                 fix='If somebody has begun this migration by hand, change nothing: POST /migrations with "hold": true adopts '
                 "it. "

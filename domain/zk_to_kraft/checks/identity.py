@@ -6,6 +6,7 @@ from domain.decisions import Finding, Severity
 from domain.provided_values import is_provided
 from domain.zk_to_kraft.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
 from domain.zk_to_kraft.foreign import CORRECT_SPEC, IDENTITY, foreign_storage
+from domain.zk_to_kraft.own_file import role_and_ids
 
 NEWEST_PATCH = 2
 """Of 3.9: the patch release that this product was proven against."""
@@ -135,7 +136,8 @@ def _controller_ids(seen: Seen) -> Iterator[Finding]:
 
 def _broker_ids(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
-        stored = {d.node_id for d in seen.disk(broker.id).log_dirs}
+        directories = seen.disk(broker.id).log_dirs
+        stored = {d.node_id for d in directories}
         in_file = seen.properties(broker.id).get("broker.id", "").strip()
         is_unread = is_provided(in_file)
         if is_unread:
@@ -144,7 +146,8 @@ def _broker_ids(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF05",
                 object=seen.name(broker.id),
-                observed=f"broker.id={in_file or 'not set'}, meta.properties say {sorted(stored, key=str)}",
+                observed=f"its file has {role_and_ids(seen.properties(broker.id))}; meta.properties: "
+                + ", ".join(f"{d.path}: {'no id' if d.node_id is None else d.node_id}" for d in directories),
                 expected=f"broker.id={broker.id} in both",
                 fix="Set broker.id explicitly to the id that the broker has; a generated id cannot migrate (KAFKA-17543).",
             )

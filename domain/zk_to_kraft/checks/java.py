@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from domain.cluster import NodeSpec
 from domain.decisions import Finding, Severity
 from domain.machines.start_place import JavaTrial
+from domain.zk_to_kraft.checks.file_characters import CODE, of_survey
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
-CODE = "PF45"
 EXPECTED = "a JVM starts there with Kafka's jars, and takes the file"
 BY_HAND = "See yourself that its java starts, and that nobody has touched its jars."
 
@@ -72,19 +72,22 @@ def _tried(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="a JVM starts on each node with Kafka's jars, and takes its file as it will be at every stage",
+        holds="a JVM starts on each node with Kafka's jars, and takes its file as it will be at every stage; and Java reads in "
+        "it what people read",
         because="a node that runs has all in memory that it needs, and nobody sees that it could not start again: its java was "
         "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
         "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
-        "node that is well. Asked again right before each stop, of the file that is about to be written",
-        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, "
-        "with the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port of the "
-        "node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, and no other agent: Kafka "
-        "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
-        "for each",
+        "node that is well. Asked again right before each stop, of the file that is about to be written. In its text a "
+        "`#` behind a value, a blank at its end, a byte order mark or a backslash that swallows the next line is a warning, if "
+        "Kafka starts with it; an escape that Java cannot read is a blocker",
+        source="brokers' files and `base_properties`, line by line; `kafka-storage.sh info` of each file that the migration "
+        "will write, by the java of the node's process, with the jars of `kafka_home` and its other class path, in a JVM of 64 "
+        "MiB that opens no port of the node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, "
+        "and no other agent: Kafka reads the file as at a start. Run by the node driver; the file goes through a pipe. A "
+        "second of one CPU for each",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, python3 "
         "cannot be run there, or its file has values from another config provider than Kafka's for files and directories (then "
         "only its java is tried): a warning",
-        of_survey=(_tried,),
+        of_survey=(of_survey, _tried),
     ),
 )

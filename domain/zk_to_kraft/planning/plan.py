@@ -11,6 +11,7 @@ from datetime import datetime
 from domain.canaries import announced
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.decisions import Finding, GateName, NodeStage, Severity
+from domain.errors import Malformed
 from domain.file_changes import unified
 from domain.observation import Observation
 from domain.plans import (
@@ -205,7 +206,10 @@ def _files(node: NodeSpec, spec: ClusterSpec, files: Files, stages: Sequence[Nod
     found: list[FileAtStage] = []
     text = files[node.id].current if node.id in files else None
     for stage in stages:
-        wanted = _text_at(node, spec, files, text, stage)
+        try:
+            wanted = _text_at(node, spec, files, text, stage)
+        except Malformed:  # A finding says so.
+            return ()
         if wanted is None:
             return ()
         sha256 = hashlib.sha256(wanted.encode(ENCODING)).hexdigest()
