@@ -1,4 +1,4 @@
-"""Plans: made from one fresh look, published once; and reviewed before a migration begins with one. Nothing is changed."""
+"""Plans: made from one fresh look, published once. Nothing is changed."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,15 +13,13 @@ from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName
 from domain.errors import Permanent
 from domain.observation import Observation
-from domain.plans import Plan, moved_since
+from domain.plans import Plan
 from domain.policy import MigrationPolicy
-from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
+from domain.questions import PlanOutcome, PlanRequest
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
-from domain.zk_to_kraft.planning.basis import basis_of
-from domain.zk_to_kraft.planning.plan import Asked, findings_of, plan_of
+from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 from domain.zk_to_kraft.ruling import NOTHING_RULED
@@ -57,23 +55,6 @@ class Planning:
             async with heartbeating():
                 plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal, copied))
         return _outcome(plan)
-
-    @activity.defn(name=ActivityName.REVIEW_PLAN)
-    async def review_plan(self, request: ReviewRequest) -> PlanReview:
-        """What has changed since a plan was made, from a fresh look."""
-        async with heartbeating():
-            plan = await self._ports.ledger.plan(request.plan_id)
-            if plan is None:
-                raise Permanent(f"there is no plan {request.plan_id}")
-            cluster = await registered(request.cluster, self._ports)
-            observation = await self._look(cluster, plan.policy)
-            situation = situation_of(observation, cluster.spec, plan.policy)
-            unknown = tuple(part.what for part in observation.unanswered)
-            return PlanReview(
-                moved=() if unknown else moved_since(plan.basis, basis_of(observation, cluster.spec, situation)),
-                blockers=blockers_in(findings_of(observation, cluster.spec, plan.policy), plan.policy),
-                unknown=unknown,
-            )
 
     async def _phase_after_the_copy(self, request: PlanRequest) -> Phase | None:
         """`None` where the copy is still to come, or nobody knows."""

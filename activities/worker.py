@@ -61,7 +61,6 @@ def watch_activities(ports: Ports, notes: MachineNotes) -> list[Callable[..., An
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
-        Planning(ports).review_plan,
         Blocking(ports, FourLetterWords(), TcpListeners(), SpecDrivers()).find_blockers,
     ]
 

@@ -1,5 +1,6 @@
 """What goes out. Every field is always there: `null` says that there is nothing, absence is never an answer."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,20 +13,20 @@ from api.summaries import SummaryAnswer
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
-from domain.drift.report import DriftReport
+from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import (
     ClusterRecord,
     Command,
     CommandKind,
     Event,
+    InHand,
     MigrationKind,
     MigrationRecord,
     MigrationState,
     NodeStatus,
     OpenGate,
     Progress,
-    StepInHand,
     Waiting,
 )
 
@@ -72,16 +73,19 @@ class ClusterList(Outgoing):
 
 
 class ProgressAnswer(Outgoing):
-    """Steps done of those that are known so far."""
+    """How many of the steps that the nodes need are done. `total` and `percent`: `null` before the first observation.
+
+    Comparisons, canaries and refused attempts are no such steps: events number them too.
+    """
 
     done: int
-    total: int
-    percent: int
+    total: int | None
+    percent: int | None
 
     @classmethod
     def of(cls, progress: Progress) -> "ProgressAnswer":
         done, total = progress.steps_done, progress.steps_total
-        return cls(done=done, total=total, percent=min(100, 100 * done // total) if total else 0)
+        return cls(done=done, total=total or None, percent=100 * done // total if total else None)
 
 
 class WaitingAnswer(Outgoing):
@@ -106,19 +110,28 @@ class WaitingAnswer(Outgoing):
         )
 
 
+class GateReport(Outgoing):
+    """A comparison that the evidence of a gate names, and where it is read."""
+
+    check: CheckName
+    verdict: Verdict
+    url: str
+
+
 class GateAnswer(Outgoing):
-    """A gate that waits for a person. An approval names `evidence_hash`; `report`: where the comparison is read that the
-    evidence names, the newest of those that say the same."""
+    """A gate that waits for a person. An approval names `evidence_hash`. `reports`: all comparisons that the evidence names,
+    each the newest of those that say the same."""
 
     name: GateName
     evidence_hash: str
     since: datetime
     evidence: dict[str, Any]
-    report: str | None
+    reports: list[GateReport]
 
     @classmethod
-    def of(cls, gate: OpenGate, report: DriftReport | None) -> "GateAnswer":
-        return cls(**gate.model_dump(), report=None if report is None else report_url(report))
+    def of(cls, gate: OpenGate, reports: Sequence[DriftReport]) -> "GateAnswer":
+        named = [GateReport(check=one.check, verdict=one.verdict, url=report_url(one)) for one in reports]
+        return cls(**gate.model_dump(), reports=named)
 
 
 class MigrationLinks(Outgoing):
@@ -137,7 +150,8 @@ class MigrationLinks(Outgoing):
 
 class MigrationAnswer(Outgoing):
     """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now.
-    `in_hand`: the step that is being carried out. `summary`: once it has ended.
+    `in_hand`: the step that is being carried out; `observe` while the cluster is observed before the first one. `summary`:
+    once it has ended.
     """
 
     id: str
@@ -149,7 +163,7 @@ class MigrationAnswer(Outgoing):
     phase: str | None
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
-    in_hand: StepInHand | None
+    in_hand: InHand | None
     nodes: list[NodeStatus]
     gates: list[GateAnswer]
     findings: list[Finding]
@@ -169,16 +183,17 @@ class MigrationAnswer(Outgoing):
 
     @classmethod
     def of(
-        cls, record: MigrationRecord, wiring: Wiring, report: DriftReport | None, summary: SummaryAnswer | None
+        cls, record: MigrationRecord, wiring: Wiring, reports: Sequence[DriftReport], summary: SummaryAnswer | None
     ) -> "MigrationAnswer":
-        """`report`: the one that the open gate's evidence names."""
+        """`reports`: those that the open gate's evidence names."""
         progress = record.progress
         shared = record.model_dump(
             include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
-            | {"started_at", "ended_at", "workflow_id", "run_id", "plan_id"}
+            | {"started_at", "ended_at", "workflow_id", "plan_id"}
         )
         return cls(
             **shared,
+            run_id=record.newest_run_id,
             policy=record.policy,
             state=progress.state,
             intent=progress.intent,
@@ -187,7 +202,7 @@ class MigrationAnswer(Outgoing):
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
             in_hand=progress.in_hand,
             nodes=list(progress.nodes),
-            gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, report)],
+            gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, reports)],
             findings=list(progress.findings),
             outcome=progress.outcome,
             summary=summary,

@@ -68,8 +68,9 @@ PAGE = 1000
 class BlockersAnswer(Outgoing):
     """Why nothing happens: one entry for each cause. None, and nothing is in the way.
 
-    `observed_at`: when the cluster was looked at; `null` where no worker could, or the migration has ended. `unlooked`: what
-    could not be looked up for this answer, so that a cause may be missing.
+    `phase`: as the migration has it; before it has one, as this observation does. `observed_at`: when the cluster was observed;
+    `null` where no worker could, or the migration has ended. `unlooked`: what could not be looked up for this answer, so that a
+    cause may be missing.
     """
 
     migration_id: str
@@ -191,7 +192,7 @@ def _answer(
     return BlockersAnswer(
         migration_id=record.id,
         state=record.progress.state,
-        phase=(seen.phase if seen is not None else None) or record.progress.phase,
+        phase=record.progress.phase or (seen.phase if seen is not None else None),
         observed_at=seen.observed_at if seen is not None else None,
         items=list(items),
         unlooked=list(unlooked),

@@ -33,9 +33,10 @@ def temporal_ui_url(base: str | None, namespace: str, record: MigrationRecord) -
     """The migration's run in Temporal's web UI.
 
     An active migration continues as new now and then, so its link names no run: the UI shows the newest. The workflow id is
-    shared by all migrations of a cluster, so the link of an ended one names its (first) run.
+    shared by all migrations of a cluster, so the link of an ended one names its last run.
     """
     if base is None:
         return None
     workflow = f"{base.rstrip('/')}/namespaces/{quote(namespace, safe='')}/workflows/{quote(record.workflow_id, safe='')}"
-    return workflow if record.ended_at is None or record.run_id is None else f"{workflow}/{record.run_id}"
+    run_id = record.newest_run_id
+    return workflow if record.ended_at is None or run_id is None else f"{workflow}/{run_id}"

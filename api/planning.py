@@ -1,21 +1,23 @@
-"""A plan that a person asks for, and the review of one before a migration starts with it: standalone activities.
+"""A plan that a person asks for: a standalone activity. And whether a migration may start with one.
 
 Each call is a plan of its own, with an id of its own, under which it is published.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from temporalio.common import RetryPolicy
 
-from api import observing
 from api.links import plan_url
-from api.observing import look
 from api.problems import Problem, ProblemKind
 from api.standing import Standing, find_standing, standing_of
 from api.temporal import Temporal
 from domain.contracts import ActivityName, TaskQueue
-from domain.plans import Plan
-from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
+from domain.decisions import Finding
+from domain.plans import Plan, moved_since, too_old
+from domain.questions import PlanOutcome, PlanRequest
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.planning.basis import of_specification
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
 
 QUEUE_LIMIT = timedelta(minutes=1)
@@ -29,9 +31,6 @@ REHEARSED_PLAN_LIMIT = RehearsalLimits().deadline + PLAN_LIMIT
 
 SILENCE_LIMIT = timedelta(seconds=30)
 """Without a heartbeat the worker is dead, and another takes it up."""
-
-REVIEW_LIMIT = timedelta(minutes=2)
-"""For the look before a start: as thorough as the plan's own."""
 
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=15))
 
@@ -64,28 +63,26 @@ async def find_plan(temporal: Temporal, plan_id: str) -> Standing | None:
     return await find_standing(temporal, _activity_id(plan_id))
 
 
-async def ensure_still_good(temporal: Temporal, plan: Plan) -> None:
-    """A fresh look: raises a `Problem` where blockers stand, or the cluster has moved away from the plan. As `look` else."""
+def ensure_startable(plan: Plan, cluster: ClusterRecord, now: datetime, plan_life: timedelta) -> None:
+    """Raises a `Problem` where the ledger alone rules a start out. Whether the cluster has moved on since is asked by the
+    migration's first look, which takes longer than a caller waits."""
     if plan.is_blocked:
-        raise _refused(ProblemKind.PLAN_BLOCKED, plan, PlanReview(blockers=plan.findings, unknown=plan.unknown))
-    asked = ReviewRequest(plan_id=plan.id, cluster=plan.cluster)
-    call, limits = f"{plan_url(plan.id)} (review)", (observing.WORKER_LIMIT, REVIEW_LIMIT)
-    review = await look(temporal, ActivityName.REVIEW_PLAN, asked, PlanReview, f"review/{plan.id}", call, limits)
-    if review.moved:
-        raise _refused(ProblemKind.PLAN_OUTDATED, plan, review)
-    if review.blockers or review.unknown:
-        raise _refused(ProblemKind.PLAN_BLOCKED, plan, review)
+        raise _refused(ProblemKind.PLAN_BLOCKED, plan, blockers_in(plan.findings, plan.policy), plan.unknown)
+    expected = of_specification(plan.spec_revision)
+    outdated = moved_since(expected, of_specification(cluster.revision)) or too_old(plan, now, plan_life)
+    if outdated:
+        raise _refused(ProblemKind.PLAN_OUTDATED, plan, outdated)
 
 
 DETAILS = {
-    ProblemKind.PLAN_BLOCKED: "Nothing was started. Mend what is named in findings and unknown, then make a new plan.",
+    ProblemKind.PLAN_BLOCKED: "Nothing was started. Fix what is named in findings and unknown, then make a new plan.",
     ProblemKind.PLAN_OUTDATED: "Nothing was started. Read in findings what has changed, make a new plan, and start with that.",
 }
 
 
-def _refused(kind: ProblemKind, plan: Plan, review: PlanReview) -> Problem:
-    findings = [finding.model_dump(mode="json") for finding in (*review.moved, *review.blockers)]
-    return Problem(kind, DETAILS[kind], findings=findings, unknown=list(review.unknown), links={"plan": plan_url(plan.id)})
+def _refused(kind: ProblemKind, plan: Plan, found: tuple[Finding, ...], unknown: tuple[str, ...] = ()) -> Problem:
+    findings = [finding.model_dump(mode="json") for finding in found]
+    return Problem(kind, DETAILS[kind], findings=findings, unknown=list(unknown), links={"plan": plan_url(plan.id)})
 
 
 def _activity_id(plan_id: str) -> str:

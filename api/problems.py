@@ -38,7 +38,7 @@ class ProblemKind(Enum):
     WRONG_HOST = (421, "The request is meant for another host")
     INVALID_REQUEST = (422, "The request is not valid")
     PLAN_BLOCKED = (422, "Blockers stand in the way of the plan")
-    PLAN_OUTDATED = (422, "The cluster has moved away from the plan")
+    PLAN_OUTDATED = (422, "The plan is outdated")
     INTERNAL_ERROR = (500, "The server made a mistake")
     TEMPORAL_REFUSED = (502, "Temporal refused the call")
     OBSERVATION_FAILED = (502, "The cluster could not be observed")

@@ -61,6 +61,12 @@ class ApiSettings(BaseSettings):
         description="A migration older than this that has no run was abandoned by a crash. Longer than any start takes.",
     )
 
+    plan_life: timedelta = Field(
+        default=timedelta(days=14),
+        gt=timedelta(0),
+        description="A plan that is older than this starts no migration: people should read a new one.",
+    )
+
     @field_validator("bind_address")
     @classmethod
     def _refuse_other_addresses(cls, address: str) -> str:

@@ -129,11 +129,9 @@ class Starter:
 
     async def _end_orphan(self, record: MigrationRecord, outcome: str) -> bool:
         """End a migration that was claimed, and whose run is over without having said so. New runs fence its effects."""
-        progress = record.progress.model_copy(
-            update={"state": MigrationState.FAILED, "outcome": outcome, "waiting": None, "gate": None}
-        )
+        ended = record.progress.ended(MigrationState.FAILED, outcome)
         try:
-            await self._ledger.record(record.id, [_ended(record, outcome, datetime.now(UTC))], progress)
+            await self._ledger.record(record.id, [_ended(record, outcome, datetime.now(UTC))], ended)
         except MigrationHasEnded:
             return True  # It said so a moment ago.
         return True

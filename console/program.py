@@ -74,7 +74,7 @@ def wrong_settings(error: ValidationError) -> str:
 def default_of(value: object) -> str:
     """A setting's default as a person would write it, on any machine; empty where there is none."""
     if isinstance(value, timedelta):
-        value = f"{value.total_seconds():g} s"
+        value = f"{value.days} days" if value >= timedelta(days=2) else f"{value.total_seconds():g} s"
     return "" if value is None or value == () else str(value).replace(str(Path.home()), "~")
 
 

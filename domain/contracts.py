@@ -46,7 +46,6 @@ class ActivityName(StrEnum):
     RELEASE_CONFIGURATION = "release_configuration"
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"
-    REVIEW_PLAN = "review_plan"
     REHEARSE_PLAN = "rehearse_plan"
     FIND_BLOCKERS = "find_blockers"
 

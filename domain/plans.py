@@ -5,7 +5,7 @@ refused. What moves by itself, such as offsets, leaders or topics, is no part of
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -181,4 +181,19 @@ def moved_since(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[Findin
         )
         for what in sorted({*then, *now})
         if then.get(what) != now.get(what)
+    )
+
+
+def too_old(plan: Plan, now: datetime, life: timedelta) -> tuple[Finding, ...]:
+    """The finding that a plan has outlived `life`; empty while it has not."""
+    if now - plan.made_at <= life:
+        return ()
+    return (
+        Finding(
+            code=MOVED,
+            object="the plan",
+            observed=f"made at {plan.made_at:%Y-%m-%d %H:%M} UTC",
+            expected=f"made within the last {life.total_seconds() / 86400:g} days",
+            fix="Make a new plan with POST /plans, read it, and start with that.",
+        ),
     )

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from domain.blocker import Blocker
 from domain.contracts import Gauges, Payload
-from domain.decisions import Finding
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, NodeStatus
 
@@ -128,22 +127,6 @@ class PlanOutcome(Payload):
     plan_id: str
     plan_hash: str
     is_blocked: bool
-
-
-class ReviewRequest(Payload):
-    """Whether a plan still is what would be done."""
-
-    plan_id: str
-    cluster: str
-
-
-class PlanReview(Payload):
-    """`moved`: where the cluster has moved away from the plan. `blockers`: what stands in the way now. `unknown`: what did not
-    answer, so that nobody can tell."""
-
-    moved: tuple[Finding, ...] = ()
-    blockers: tuple[Finding, ...] = ()
-    unknown: tuple[str, ...] = ()
 
 
 class BlockersRequest(Payload):

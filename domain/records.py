@@ -4,7 +4,7 @@ import hashlib
 import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -123,24 +123,34 @@ class OpenGate(Record):
     evidence: dict[str, Any]
 
 
-class StepInHand(Record):
-    """The step that is being carried out. `nodes`: by name, all of a wave; `cluster` where it is of no single node."""
+OBSERVE = "observe"
+"""What is in hand while the cluster is observed and nothing else is done; before the start with all checks."""
 
-    step: int
-    action: StepAction
+
+class InHand(Record):
+    """What is being done: a step, or an observation, which has no stage. `nodes`: by name, all of a wave; `cluster` where it is
+    cluster-wide. It has no number: events number every attempt, and `steps_total` counts what the nodes need.
+    """
+
+    action: StepAction | Literal["observe"]
     nodes: tuple[str, ...]
-    stage: NodeStage
+    stage: NodeStage | None
     since: datetime
+
+    @classmethod
+    def observing(cls, since: datetime) -> "InHand":
+        return cls(action=OBSERVE, nodes=("cluster",), stage=None, since=since)
 
 
 class Progress(Record):
-    """Where a migration stands: the part of its record that changes while it runs."""
+    """Where a migration stands: the part of its record that changes while it runs. `steps_total`: 0 before the first
+    observation. `run_id`: of the run that says so; a migration continues in a new run after each phase."""
 
     state: MigrationState
     intent: Intent = Intent.FORWARD
     phase: str | None = None
     waiting: Waiting | None = None
-    in_hand: StepInHand | None = None
+    in_hand: InHand | None = None
     nodes: tuple[NodeStatus, ...] = ()
     gate: OpenGate | None = None
     steps_done: int = 0
@@ -148,12 +158,18 @@ class Progress(Record):
     findings: tuple[Finding, ...] = ()
     outcome: str | None = None
     alerts: tuple[Blocker, ...] = ()
+    run_id: str | None = None
+
+    def ended(self, state: MigrationState, outcome: str | None = None) -> "Progress":
+        """The same at its end: nothing is waited for or in hand."""
+        over = {"waiting": None, "gate": None, "in_hand": None}
+        return self.model_copy(update={"state": state, "outcome": outcome, **over})
 
 
 class MigrationRecord(Record):
     """One run of one kind on one cluster. `generation` is the fence: an effect of an older generation is refused.
 
-    `plan_id`: the plan that it was started with, if any.
+    `plan_id`: the plan that it was started with, if any. `run_id`: the first run, which names the whole chain of them.
     """
 
     id: str
@@ -171,6 +187,11 @@ class MigrationRecord(Record):
     run_id: str | None = None
     plan_id: str | None = None
     progress: Progress
+
+    @property
+    def newest_run_id(self) -> str | None:
+        """The newest run that has recorded anything."""
+        return self.progress.run_id or self.run_id
 
 
 class ClusterRecord(Record):

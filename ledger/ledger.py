@@ -151,8 +151,8 @@ class SqlLedger:
             migration = await migrations.lock(connection, migration_id)
             if migration.ended_at is not None or migration.generation is not None:
                 return migration.progress.state == state
-            progress = migration.progress.model_copy(update={"state": state, "outcome": outcome, "waiting": None})
-            await migrations.set_progress(connection, migration, progress, at, self._now())
+            ended = migration.progress.ended(state, outcome)
+            await migrations.set_progress(connection, migration, ended, at, self._now())
             return True
 
         return await self._database.write(end)

@@ -15,7 +15,7 @@ from domain.contracts import (
     StepOutcome,
 )
 from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
-from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, StepInHand, Waiting
+from domain.records import ACTIVE_STATES, InHand, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
 from workflows.outbox import Outbox
@@ -65,13 +65,14 @@ class Board:
         self.restarts = dict(carried.restarts)
         self.is_way_back_closed = carried.is_way_back_closed
         self.in_hand: Step | None = None
-        self._progress = Progress(state=MigrationState.PLANNING, intent=orders.intent, phase=carried.phase)
+        first = InHand.observing(workflow.now())
+        self._progress = Progress(state=MigrationState.PLANNING, intent=orders.intent, phase=carried.phase, in_hand=first)
         self._is_progress_known = False
 
     @property
     def progress(self) -> Progress | None:
         """For the ledger; `None` as long as nothing has been seen."""
-        return self._progress if self._is_progress_known else None
+        return self._of_this_run() if self._is_progress_known else None
 
     @property
     def awaited(self) -> str:
@@ -80,12 +81,15 @@ class Board:
     def status(self, generation: int) -> MigrationStatus:
         return MigrationStatus(
             migration_id=self._request.migration_id,
-            progress=self._progress,
+            progress=self._of_this_run(),
             generation=generation,
             intent=self._orders.intent,
             applied_commands=tuple(self._orders.applied),
             refused_commands=dict(self._orders.refused),
         )
+
+    def _of_this_run(self) -> Progress:
+        return self._progress.model_copy(update={"run_id": workflow.info().run_id})
 
     def note_phase(self, assessment: Assessment) -> None:
         if assessment.phase is None or assessment.phase == self.phase:
@@ -93,6 +97,21 @@ class Board:
         self._outbox.tell("phase-entered", {"phase": assessment.phase, "from": self.phase})
         self.phase = assessment.phase
         workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
+        self._progress = self._progress.model_copy(update=self._entered(assessment))
+
+    def _entered(self, assessment: Assessment) -> dict[str, Any]:
+        """What is recorded with a phase that has been entered: the run that found it may end before it notes the rest. What
+        the phase before waited for is over; a hold is not."""
+        seen: dict[str, Any] = {
+            "phase": assessment.phase,
+            "nodes": with_restarts(assessment.nodes, self.restarts),
+            "steps_done": assessment.steps_done,
+            "steps_total": assessment.steps_total,
+        }
+        if self._progress.state not in {MigrationState.WAITING, MigrationState.RUNNING}:
+            return seen
+        in_hand = InHand.observing(workflow.now())
+        return seen | {"state": MigrationState.RUNNING, "waiting": None, "gate": None, "in_hand": in_hand}
 
     def note(self, assessment: Assessment) -> None:
         """Take an assessment in: what is waited for, the gate, the progress, and what Temporal's UI shows."""
@@ -134,14 +153,15 @@ class Board:
             return
         self._show_waiting(None)
         state = MigrationState.REVERTING if self._orders.intent is Intent.REVERT else MigrationState.RUNNING
-        self._show(self._progress.model_copy(update={"state": state, "waiting": None}))
+        in_hand = self._progress.in_hand or InHand.observing(workflow.now())
+        self._show(self._progress.model_copy(update={"state": state, "waiting": None, "in_hand": in_hand}))
         self._outbox.send_soon()
 
     def note_start(self, step: Step, number: int, nodes: tuple[str, ...]) -> None:
         """One event for each node, as of its end."""
         for node in nodes:
             self._outbox.tell("step-started", _of_node(step, number, node, nodes))
-        told = StepInHand(step=number, action=step.action, nodes=nodes, stage=step.stage, since=workflow.now())
+        told = InHand(action=step.action, nodes=nodes, stage=step.stage, since=workflow.now())
         self.in_hand, self._progress = step, self._progress.model_copy(update={"in_hand": told})
 
     def note_over(self) -> None:
@@ -188,7 +208,8 @@ class Board:
         )
         self.gate = None
         self._show_waiting(waiting)
-        self._show(self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting, "gate": None}))
+        stopped = {"state": MigrationState.HELD, "waiting": waiting, "gate": None, "in_hand": None}
+        self._show(self._progress.model_copy(update=stopped))
         workflow.set_current_details(details_of_error(self.phase, waiting))
 
     def note_cancel(self) -> None:
@@ -196,14 +217,14 @@ class Board:
         if self._progress.state not in ACTIVE_STATES:
             return
         self._outbox.tell("cancelled", {"phase": self.phase, "intent": self._orders.intent})
-        self._show(self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None, "gate": None}))
+        self._show(self._progress.ended(MigrationState.CANCELLED))
 
     def note_end(self, assessment: Assessment) -> MigrationState:
         """Show and tell how it ended."""
         state = end_of(assessment, heading_of(assessment, self._orders.intent))
         findings = assessment.decision.findings if isinstance(assessment.decision, Refuse) else ()
         outcome = assessment.decision.outcome if isinstance(assessment.decision, Done) else None
-        self._show(self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome}))
+        self._show(self._progress.ended(state, outcome).model_copy(update={"findings": findings}))
         self._outbox.tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
         return state
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from api.answers import MigrationAnswer, MigrationList
 from api.audit import PRINCIPAL, call_of
 from api.links import migration_url
-from api.planning import ensure_still_good
+from api.planning import ensure_startable
 from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
@@ -24,6 +24,7 @@ from domain.records import (
     ClusterRecord,
     Command,
     CommandKind,
+    InHand,
     MigrationKind,
     MigrationRecord,
     MigrationState,
@@ -41,10 +42,11 @@ router = APIRouter(prefix="/migrations", tags=["migrations"])
 async def start_migration(
     asked: MigrationRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> MigrationAnswer:
-    """Start a migration. It is planned first, and may turn out `refused`, with findings, before anything is touched.
+    """Start a migration. It first observes the cluster, and ends as `refused`, with findings, where a check finds a blocker.
 
-    With `plan_id` a fresh look comes first: it does not start where blockers stand, or the cluster has moved from the plan.
-    With `hold` it starts held: how somebody takes over what was left half-way, in order to look first, or to lead it back.
+    With `plan_id` it also ends as `refused` where the cluster has moved away from the plan. A plan with blockers, of another
+    revision of the specification, or that is too old starts nothing. With `hold` it starts held: how somebody takes over what
+    was left half-way, in order to look first, or to lead it back.
     """
     call = call_of(request)
     call.cluster = asked.cluster
@@ -79,19 +81,17 @@ async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> M
 
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:
-    """With the report that its open gate is bound to, or with the summary once it has ended."""
-    report, summary = await _report_of_gate(record, wiring), await summary_answer(record, wiring.ledger)
-    return MigrationAnswer.of(record, wiring, report, summary)
+    """With the reports that its open gate is bound to, or with the summary once it has ended."""
+    reports, summary = await _reports_of_gate(record, wiring), await summary_answer(record, wiring.ledger)
+    return MigrationAnswer.of(record, wiring, reports, summary)
 
 
-async def _report_of_gate(record: MigrationRecord, wiring: Wiring) -> DriftReport | None:
-    """Evidence names it by what it says: another look may say the same."""
-    named = record.progress.gate.evidence.get("report") if record.progress.gate is not None else None
-    content_hash = named.get("content_hash") if isinstance(named, dict) else None
-    if content_hash is None:
-        return None
-    reports = await wiring.ledger.reports(cluster=record.cluster, content_hash=content_hash, limit=1)
-    return reports[0] if reports else None
+async def _reports_of_gate(record: MigrationRecord, wiring: Wiring) -> list[DriftReport]:
+    """Evidence names each by what it says: another one may say the same."""
+    evidence = record.progress.gate.evidence if record.progress.gate is not None else {}
+    hashes = [named["content_hash"] for named in evidence.values() if isinstance(named, dict) and "content_hash" in named]
+    found = [await wiring.ledger.reports(cluster=record.cluster, content_hash=said, limit=1) for said in hashes]
+    return [report for newest in found for report in newest]
 
 
 async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationRecord:
@@ -103,7 +103,7 @@ async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationR
 
 
 async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiring) -> Plan | None:
-    """The plan that was named, if it still is what would be done."""
+    """The plan that was named, if a migration may start with it."""
     if asked.plan_id is None:
         return None
     plan = await existing_plan(wiring, asked.plan_id)
@@ -112,11 +112,12 @@ async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiri
         raise invalid_request([error])
     # A migration in the way is why the cluster is not what the plan saw.
     await wiring.starter.ensure_free(plan.cluster)
-    await ensure_still_good(wiring.temporal, plan)
+    ensure_startable(plan, cluster, datetime.now(UTC), wiring.settings.plan_life)
     return plan
 
 
 def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None) -> MigrationRecord:
+    now = datetime.now(UTC)
     return MigrationRecord(
         id=str(uuid_utils.uuid7()),
         cluster=cluster.spec.name,
@@ -125,10 +126,10 @@ def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None)
         policy=asked.policy if plan is None else plan.policy,
         spec_revision=cluster.revision,
         requested_by=PRINCIPAL,
-        created_at=datetime.now(UTC),
+        created_at=now,
         workflow_id=workflow_id(cluster.spec.cluster_id),
         plan_id=None if plan is None else plan.id,
-        progress=Progress(state=MigrationState.PLANNING),
+        progress=Progress(state=MigrationState.PLANNING, in_hand=InHand.observing(now)),
     )
 
 

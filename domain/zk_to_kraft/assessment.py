@@ -262,12 +262,10 @@ def _decide(
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
     blockers = blockers_in(findings, policy)
-    if blockers:  # What stops it comes first, and then all that is worth reading.
-        rest = (finding for finding in findings if finding not in blockers)
-        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=(*blockers, *rest))
     moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
-    if moved:
-        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=moved)
+    if moved or blockers:  # What stops it comes first, and then all that is worth reading.
+        rest = (finding for finding in findings if finding not in blockers) if blockers else ()
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=(*moved, *blockers, *rest))
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)

@@ -1,6 +1,7 @@
 """Plans through the door: asked for, found, listed, and named by a migration that starts only while they hold."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,19 +16,18 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import observing, planning
+from api import planning
 from api.pages import as_html
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
 from domain.policy import MigrationPolicy
-from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
+from domain.questions import PlanOutcome, PlanRequest
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 from ledger.ledger import SqlLedger
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 DEAD = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
-FILE = Finding(code=MOVED, object="broker-1: properties file", observed="b", expected="a", fix="make a new plan")
 
 
 def a_plan(cluster: str, plan_id: str | None = None, **changes: Any) -> Plan:
@@ -63,10 +63,9 @@ def a_plan(cluster: str, plan_id: str | None = None, **changes: Any) -> Plan:
 
 @dataclass
 class Planner:
-    """The worker's part. `review`: what a fresh look says; `error`: what making a plan ends with."""
+    """The worker's part. `error`: what making a plan ends with."""
 
     ledger: SqlLedger
-    review: PlanReview = field(default_factory=PlanReview)
     error: ApplicationError | None = None
     go_on: asyncio.Event | None = None
     asked: list[PlanRequest] = field(default_factory=list)
@@ -80,11 +79,6 @@ class Planner:
             await self.go_on.wait()
         made = await self.ledger.add_plan(a_plan(request.cluster, request.plan_id, policy=request.policy))
         return PlanOutcome(plan_id=made.id, plan_hash=made.plan_hash, is_blocked=made.is_blocked)
-
-    @activity.defn(name=ActivityName.REVIEW_PLAN)
-    async def review_plan(self, request: ReviewRequest) -> PlanReview:
-        assert await self.ledger.plan(request.plan_id) is not None
-        return self.review
 
 
 @dataclass
@@ -103,7 +97,7 @@ class Rehearser:
 @pytest.fixture
 async def planner(api: Any, temporal_client: Client) -> AsyncIterator[Planner]:
     made = Planner(api.wiring.ledger)
-    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[made.make_plan, made.review_plan]):
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[made.make_plan]):
         yield made
 
 
@@ -364,10 +358,12 @@ async def test_what_is_not_there_is_not_found(api: Any, expect_problem: Expect) 
     expect_problem(await post(api, spec.name, polices={}), 422, "invalid-request")
 
 
-@pytest.mark.usefixtures("planner")
 async def test_a_migration_starts_with_its_plan_and_the_plans_policy(api: Any) -> None:
+    """Within two seconds, and without any worker: whether the cluster has moved on is for the migration to find out."""
     plan = await planned(api)
+    begun = time.monotonic()
     answer = await start(api, plan)
+    assert time.monotonic() - begun < 2
     assert answer.status_code == 202, answer.text
     told = answer.json()
     assert (told["plan_id"], told["policy"]["stable_samples"]) == (plan.id, 7)
@@ -382,45 +378,39 @@ async def test_a_plan_with_blockers_starts_nothing(api: Any, expect_problem: Exp
     assert await api.wiring.ledger.migrations(plan.cluster) == []
 
 
+ANOTHER_REVISION = ("the cluster's specification", "revision 1", "revision 7")
+
+
 @pytest.mark.parametrize(
-    ("review", "code", "findings"),
+    ("changes", "expected"),
     [
-        (PlanReview(moved=(FILE,)), "plan-outdated", [FILE]),
-        (PlanReview(moved=(FILE,), blockers=(DEAD,)), "plan-outdated", [FILE, DEAD]),
-        (PlanReview(blockers=(DEAD,)), "plan-blocked", [DEAD]),
-        (PlanReview(unknown=("kafka",)), "plan-blocked", []),
+        ({"spec_revision": 7}, ANOTHER_REVISION),
+        ({"made_at": datetime(2026, 1, 2, 3, 4, tzinfo=UTC)}, ("the plan", "made at 2026-01-02 03:04 UTC", "14 days")),
     ],
 )
-async def test_where_a_fresh_look_says_otherwise_nothing_starts(
-    api: Any, planner: Planner, expect_problem: Expect, review: PlanReview, code: str, findings: list[Finding]
+async def test_an_outdated_plan_starts_nothing(
+    api: Any, expect_problem: Expect, changes: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    plan = await planned(api)
-    planner.review = review
-    problem = expect_problem(await start(api, plan), 422, code)
-    assert problem["findings"] == [finding.model_dump(mode="json") for finding in findings]
-    assert problem["unknown"] == list(review.unknown)
+    """No worker is asked: the ledger knows it."""
+    plan = await planned(api, **changes)
+    problem = expect_problem(await start(api, plan), 422, "plan-outdated")
+    (finding,) = problem["findings"]
+    assert (finding["code"], finding["object"], finding["observed"]) == (MOVED, *expected[:2])
+    assert finding["expected"].endswith(expected[2])
     assert await api.wiring.ledger.migrations(plan.cluster) == []
     refused = [event.data["problem"] for event in await api.wiring.ledger.events() if event.kind == "call-refused"]
-    assert refused[-1] == code
+    assert refused[-1] == "plan-outdated"
 
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("is_blocked", [False, True])
 async def test_a_migration_in_the_way_is_told_before_all_that_it_has_changed(
-    api: Any, planner: Planner, expect_problem: Expect, is_blocked: bool
+    api: Any, expect_problem: Expect, is_blocked: bool
 ) -> None:
     plan = await planned(api, is_blocked=is_blocked)
     running = (await api.post_migration(plan.cluster)).json()["id"]
-    planner.review = PlanReview(moved=(FILE,))
     problem = expect_problem(await start(api, plan), 409, "cluster-busy")
     assert problem["links"] == {"migration": f"/migrations/{running}"}
-
-
-async def test_without_a_fresh_look_nothing_starts(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observing, "WORKER_LIMIT", timedelta(seconds=1))
-    plan = await planned(api)
-    expect_problem(await start(api, plan), 504, "no-worker")
-    assert await api.wiring.ledger.migrations(plan.cluster) == []
 
 
 @pytest.mark.usefixtures("planner")

@@ -308,20 +308,29 @@ async def at_gate(api: Any, record: MigrationRecord, evidence: dict[str, Any]) -
     return answer
 
 
-async def test_an_open_gate_links_the_newest_report_that_says_what_its_evidence_names(
-    api: Any, record: MigrationRecord
-) -> None:
-    for report_id, said in (("r1", "a"), ("r2", "b"), ("r3", "b"), ("r4", "c")):
-        await api.wiring.ledger.add_report(report_of(record, report_id, minutes=int(report_id[1]), content_hash=said))
-    (gate,) = (await at_gate(api, record, {"report": {"content_hash": "b"}}))["gates"]
-    assert gate["report"] == f"/migrations/{record.id}/reports/r3"
-    assert (await api.http.get(gate["report"])).json()["content_hash"] == "b"
+async def test_a_gate_links_all_reports_of_its_evidence(api: Any, record: MigrationRecord) -> None:
+    """Each is the newest that says what the evidence names."""
+    for report_id, said in (("r1", "a"), ("r2", "b"), ("r3", "b"), ("r4", "c"), ("r5", "d")):
+        check = {"c": CheckName.COPY, "d": CheckName.MESSAGES}.get(said, CheckName.METADATA)
+        report = report_of(record, report_id, minutes=int(report_id[1]), content_hash=said)
+        await api.wiring.ledger.add_report(report.model_copy(update={"check": check}))
+    evidence = {"report": {"content_hash": "b"}, "copy": {"content_hash": "c"}, "messages": {"content_hash": "d"}}
+    (gate,) = (await at_gate(api, record, evidence))["gates"]
+    url = f"/migrations/{record.id}/reports"
+    assert {one["check"]: one["url"] for one in gate["reports"]} == {
+        CheckName.METADATA: f"{url}/r3",
+        CheckName.COPY: f"{url}/r4",
+        CheckName.MESSAGES: f"{url}/r5",
+    }
+    for one, named in zip(gate["reports"], evidence.values(), strict=True):
+        read = (await api.http.get(one["url"])).json()
+        assert (read["content_hash"], read["verdict"]) == (named["content_hash"], one["verdict"])
 
 
 @pytest.mark.parametrize("evidence", [{}, {"report": "none of this dual write"}, {"report": {"content_hash": "of no report"}}])
 async def test_a_gate_without_a_report_says_so(api: Any, record: MigrationRecord, evidence: dict[str, Any]) -> None:
     (gate,) = (await at_gate(api, record, evidence))["gates"]
-    assert gate["report"] is None
+    assert gate["reports"] == []
     assert gate["evidence"] == evidence
 
 

@@ -47,9 +47,7 @@ from domain.questions import (
     ObserveRequest,
     PlanOutcome,
     PlanRequest,
-    PlanReview,
     PreviewRequest,
-    ReviewRequest,
     RollbackPreview,
     Runbook,
 )
@@ -67,7 +65,6 @@ WATCHING = {
     ActivityName.RUNBOOK,
     ActivityName.FIND_BLOCKERS,
     ActivityName.MAKE_PLAN,
-    ActivityName.REVIEW_PLAN,
 }
 CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.CLAIM: (ClaimRequest, Claim),
@@ -91,7 +88,6 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.RELEASE_CONFIGURATION: (StepRequest, StepOutcome),
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
     ActivityName.MAKE_PLAN: (PlanRequest, PlanOutcome),
-    ActivityName.REVIEW_PLAN: (ReviewRequest, PlanReview),
     ActivityName.REHEARSE_PLAN: (PlanRequest, PlanOutcome),
 }
 
@@ -185,11 +181,9 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "ObserveRequest": {"cluster"},
     "PlanOutcome": {"plan_id", "plan_hash", "is_blocked"},
     "PlanRequest": {"plan_id", "cluster", "kind", "requested_by", "requested_at"},
-    "PlanReview": set(),
     "PreviewRequest": {"cluster"},
     "PreviewStep": {"what"},
     "RecordRequest": {"migration_id", "cluster", "generation"},
-    "ReviewRequest": {"plan_id", "cluster"},
     "RevertOrder": {"command_id", "because", "cluster"},
     "RollbackAnswer": set(),
     "RollbackMessage": set(),

@@ -1,8 +1,9 @@
-"""The way back as a person takes it: every call over HTTP, with the real workflow and the real activities behind the door."""
+"""A migration as a person leads it: every call over HTTP, with the real workflow and the real activities behind the door."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from api.app import create_app
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from domain.contracts import TaskQueue
+from domain.plans import MOVED
 from domain.zk_to_kraft.phases import Phase
 
 DEADLINE = 90.0
+WITHIN = 2.0
+"""Seconds in which a migration is accepted."""
 
 
 @pytest.fixture
@@ -120,3 +124,46 @@ async def test_what_has_touched_nothing_is_ended_without_accepting_a_loss(
     assert asked.status_code == 202, asked.text
     ended = await until(migration, lambda seen: seen["ended_at"] is not None)
     assert (ended["state"], ended["outcome"]) == ("reverted", "ZOOKEEPER")
+
+
+async def started(http: httpx.AsyncClient, world: Any, **more: Any) -> dict[str, Any]:
+    body = {"cluster": world.cluster.spec.name, "kind": "zk-to-kraft"}
+    begun = time.monotonic()
+    answer = await http.post("/migrations", json=body | more)
+    assert time.monotonic() - begun < WITHIN
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
+async def read_until(http: httpx.AsyncClient, url: str, is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async def look() -> dict[str, Any]:
+        return dict((await http.get(url)).json())
+
+    return await until(look, is_right)
+
+
+async def test_a_migration_that_is_accepted_names_what_it_does_next(served: Any, http: httpx.AsyncClient) -> None:
+    """Before its first observation it counts nothing."""
+    plan = await served.plan()
+    pause = served.kafka.pause("view")
+    told = await started(http, served, plan_id=plan.id)
+    first = await read_until(http, told["links"]["self"], lambda seen: seen["state"] == "running")
+    pause.may_go_on.set()
+    for seen in (told, first):
+        assert (seen["in_hand"]["action"], seen["in_hand"]["nodes"]) == ("observe", ["cluster"])
+        assert seen["progress"] == {"done": 0, "total": None, "percent": None}
+
+
+async def test_a_cluster_that_has_moved_on_ends_as_refused(served: Any, http: httpx.AsyncClient) -> None:
+    plan = await served.plan()
+    node = served.cluster.spec.brokers[0]
+    driver = served.drivers.driver(node)
+    file = await driver.read_file(node.properties_file)
+    await driver.write_file(node.properties_file, replace(file, content=file.content + b"num.partitions=7\n"))
+    told = await started(http, served, plan_id=plan.id)
+    ended = await read_until(http, told["links"]["self"], lambda seen: seen["ended_at"] is not None)
+    assert (ended["state"], ended["in_hand"], ended["waiting"]) == ("refused", None, None)
+    assert (MOVED, f"broker-{node.id}: properties file") in {(f["code"], f["object"]) for f in ended["findings"]}
+    blockers = (await http.get(ended["links"]["blockers"])).json()
+    assert {item["code"] for item in blockers["items"]} >= {MOVED}
+    assert await served.events("step-started") == []

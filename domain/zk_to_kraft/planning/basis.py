@@ -11,7 +11,7 @@ from domain.zk_to_kraft.situation import Situation
 def basis_of(observation: Observation, spec: ClusterSpec, situation: Situation) -> dict[str, str]:
     """What a plan rests on, by name: what nobody changes without meaning to."""
     basis = {
-        "the cluster's specification": f"revision {observation.spec_revision}",
+        **of_specification(observation.spec_revision),
         "/controller": f"held by {situation.claim}",
         "/migration": "there" if situation.has_migration_znode else "absent",
     }
@@ -21,6 +21,11 @@ def basis_of(observation: Observation, spec: ClusterSpec, situation: Situation) 
         if metrics is not None and metrics.kafka_version is not None:
             basis[f"{name}: Kafka"] = metrics.kafka_version
     return basis
+
+
+def of_specification(revision: int) -> dict[str, str]:
+    """The part of the basis that the ledger knows too."""
+    return {"the cluster's specification": f"revision {revision}"}
 
 
 def _file_of(observation: Observation, node_id: int) -> str:
