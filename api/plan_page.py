@@ -11,7 +11,7 @@ from itertools import groupby
 from api.standing import Standing
 from domain.amounts import counted, roughly
 from domain.decisions import Finding, Severity
-from domain.plans import NOTHING_ANSWERS, Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
+from domain.plans import NOTHING_ANSWERS, Basis, DroppedKey, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 
@@ -161,6 +161,13 @@ def _files(node: PlannedNode) -> Iterator[str]:
         diff = "\n".join(file.diff)
         fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(diff))])
         yield f"Stage **{file.stage}**, sha256 `{file.sha256}`:\n\n{fence}diff\n{diff}\n{fence}"
+    if node.dropped:
+        yield "Keys of its base file that are not in it with their value:"
+        yield "\n".join(f"- `{_line(one.key)}`, {_how_dropped(one)}: {_line(one.why)}" for one in node.dropped)
+
+
+def _how_dropped(one: DroppedKey) -> str:
+    return f"{'replaced' if one.is_replaced else 'dropped'} in stage {one.stage}"
 
 
 def _line(text: str) -> str:

@@ -37,9 +37,18 @@ class FileAtStage(PlanPart):
     diff: tuple[str, ...]
 
 
+class DroppedKey(PlanPart):
+    """A key of a controller's `base_properties` whose value is not in the file of this stage. `is_replaced`: another one is."""
+
+    key: str
+    stage: NodeStage
+    is_replaced: bool
+    why: str
+
+
 class PlannedNode(PlanPart):
     """What becomes of one node. `restarts`: until the end; a controller's first start is none. `configuration_management`:
-    whether and how it is paused."""
+    whether and how it is paused. `dropped`: of its base file, where it is a controller that has one."""
 
     name: str
     role: str
@@ -47,6 +56,7 @@ class PlannedNode(PlanPart):
     restarts: int
     files: tuple[FileAtStage, ...]
     configuration_management: str = ""
+    dropped: tuple[DroppedKey, ...] = ()
 
 
 class PlannedWave(PlanPart):

@@ -12,6 +12,7 @@ from datetime import datetime
 from pydantic import Field
 
 from domain.canaries import Leftovers
+from domain.machines.file_owners import Sign
 from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observed import ObservedPart, Suspect, Unanswered
 from domain.odd_characters import OddCharacter
@@ -72,7 +73,8 @@ class NodeLook(ObservedPart):
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
     not open, and why. `held_by`: processes that have its log directories open, where that of its pid file has none.
-    `denied`: what whoever starts as it may not use, and why.
+    `denied`: what whoever starts as it may not use, and why. `unheld`: log directories whose lock its process does not hold;
+    `elsewhere`: others whose lock it holds; `unseen`: of these it could not be seen.
     `trials`: of its java, where the node runs, with the files that the migration will write.
     """
 
@@ -92,6 +94,9 @@ class NodeLook(ObservedPart):
     unopened: tuple[tuple[str, str], ...] = ()
     held_by: tuple[str, ...] = ()
     denied: tuple[tuple[str, str], ...] = ()
+    unheld: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     trials: tuple[JavaTrial, ...] = ()
     reached: tuple[Reached, ...]
 
@@ -162,6 +167,15 @@ class Unapplied(ObservedPart):
     says: str | None
 
 
+class Override(ObservedPart):
+    """`--override` of a start command, as people may see it. `is_specified`: by the cluster's specification, else by the
+    command line of the process that runs."""
+
+    key: str
+    value: str
+    is_specified: bool
+
+
 class NodeSurvey(ObservedPart):
     """One node. Of a controller that is to be made the settings are those of its `base_properties`.
 
@@ -170,6 +184,9 @@ class NodeSurvey(ObservedPart):
     `odd_characters`: what its file has that people read otherwise than Java; `malformed`: why Java cannot read it at all.
     `unapplied`: of a broker that runs, what its file has besides; `None`: it did not tell what it runs with.
     `running`: what a running broker has of settings that a configuration provider gives, as far as it says.
+    `owners`: signs that something else writes its file; `None`: its start command could not be read.
+    `overrides`: what its start command gives besides the file. `is_command_unread`: the command line of its process could not
+    be read, so that there may be more.
     """
 
     id: int
@@ -184,6 +201,9 @@ class NodeSurvey(ObservedPart):
     running: dict[str, str] = Field(default_factory=dict)
     odd_characters: tuple[OddCharacter, ...] = ()
     malformed: str = ""
+    owners: tuple[Sign, ...] | None = ()
+    overrides: tuple[Override, ...] = ()
+    is_command_unread: bool = False
 
 
 class ClientSession(ObservedPart):

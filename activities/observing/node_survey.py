@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 from activities.on_node import command_of
 from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
+from activities.storage import storage_of
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Malformed, Permanent, Transient
+from domain.machines.file_owners import Sign, signs_in_file
 from domain.machines.start_place import StartPlace, user_of_start
 from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.observation import OBSERVED_PROPERTIES
@@ -35,6 +37,8 @@ from domain.zk_to_kraft.listener_security import inter_broker_listener, principa
 
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 UNNAMED = "lines without the name of a property"
+OF_A_LOOK = {"unit", "unopened", "held_by", "denied", "unheld", "elsewhere", "unseen"}
+"""Of a `StartPlace`."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -50,6 +54,7 @@ class Files:
     lacks_base: bool = False
     odd_characters: tuple[OddCharacter, ...] = ()
     malformed: str = ""
+    owners: tuple[Sign, ...] = ()
 
     def survey(self, node_id: int, key: bytes, running: Mapping[str, str] = NOTHING) -> NodeSurvey:
         """`running`: what the running broker has of values that a configuration provider gives."""
@@ -85,7 +90,8 @@ async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
         return Files(lacks_base=isinstance(node, ControllerSpec) and path is not None)
     text = file.content.decode(ENCODING)
     try:
-        return Files(parse(text, path or ""), odd_characters=odd_characters(text))
+        owners = signs_in_file(path or "", text, is_edited=not isinstance(node, ControllerSpec))
+        return Files(parse(text, path or ""), odd_characters=odd_characters(text), owners=owners)
     except Malformed as error:
         return Files(malformed=str(error))
 
@@ -106,7 +112,7 @@ async def look_at_node(
     answer = json.loads(await run_program(driver, command_of("look_at_node", asked)))
     answer["topic_ids"] = disk_ids(answer.pop("without_id"), answer["topic_ids"], topic_ids)
     place = await start_place(driver, node, pid)
-    return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by", "denied"}))
+    return NodeLook.model_validate(answer | place.model_dump(include=OF_A_LOOK))
 
 
 def disk_ids(without: Sequence[str], on_disk: Mapping[str, str], topic_ids: Mapping[str, str]) -> DiskIds:
@@ -116,13 +122,18 @@ def disk_ids(without: Sequence[str], on_disk: Mapping[str, str], topic_ids: Mapp
 
 
 async def start_place(driver: NodeDriver, node: NodeSpec, pid: int | None = None) -> StartPlace:
-    """In what its process would be that is started from there. `pid`: of that which runs. Raises `CannotLook`, `Transient`."""
-    service = node.driver.service
+    """In what its process would be that is started from there. `pid`: of that which runs. Raises `CannotLook`, `Transient`.
+
+    A broker locks all its log directories, a controller the one that has the quorum's log (KafkaRaftManager.scala).
+    """
+    service, metadata_dir = node.driver.service, (await storage_of(driver, node)).metadata_dir
     files = [service.output_file, f"{service.pid_file}.lock"]
     asked = {
         "folders": folders_of(node),
         "files": files,
         "data": node.log_dirs,
+        "locked": node.log_dirs if isinstance(node, BrokerSpec) else [metadata_dir],
+        "metadata": metadata_dir,
         "pid": pid,
         "reads": [node.properties_file, f"{node.kafka_home}/libs"],
         "user": user_of_start(service.start_command),

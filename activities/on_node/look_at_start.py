@@ -4,7 +4,8 @@ have. Writes nothing.
     python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"], "files": ["/var/log/kafka/kafka.out"], …}'
 
 `folders`: into which the process writes; `files`: to which whoever starts it appends; `data`: its log directories, and `pid`:
-of the process that runs now, or null. `reads`: what it reads besides, files and folders of jars; `user`: whom its start command
+of the process that runs now, or null; `locked`: of these directories it has to hold the lock, and of
+`metadata` it may. `reads`: what it reads besides, files and folders of jars; `user`: whom its start command
 makes of itself, or empty.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
@@ -62,6 +63,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "unopened": list(unopened(request["files"])),
         "moved": moved(request["pid"], request["data"]),
         "held_by": held_by(request["pid"], request["data"]),
+        **holding(request["pid"], request["locked"], [*request["data"], request["metadata"]]),
         "denied": denied(starter(request["user"], request["pid"]), reads(request["pid"], request["reads"]), request["data"]),
         "budgets": [found for found in budgets() if found[3] > 0],
         "gatekeepers": gatekeepers()[:4],
@@ -99,9 +101,42 @@ def held_by(pid: int | None, data: list[str]) -> list[str]:
     return [process_named(other) for other in filter(str.isdigit, names("/proc")) if found & locks_of(other)]
 
 
+def holding(pid: int | None, locked: list[str], known: list[str]) -> dict[str, Any]:
+    """`unheld`: whose lock it has not. `elsewhere`: directories that are not known, whose lock it has. `unseen`: of these it
+    could not be seen.
+
+    Kafka opens the `.lock` of each directory and locks it (FileLock.scala). Whose files may not be looked at is still in
+    /proc/locks, which everybody may read, and where one lock less proves nothing: some file systems show another inode there.
+    """
+    if not pid:
+        return {"unheld": [], "elsewhere": [], "unseen": []}
+    own, fds = {path: inode_of(f"{path}/.lock") for path in locked}, locking(pid)
+    if not names(f"/proc/{pid}/fd"):
+        seen = kernels_locks_of(pid)
+        return {"unheld": [], "elsewhere": [], "unseen": [path for path, at in own.items() if at is None or at not in seen]}
+    held, ours = {inode_of(fd) for fd in fds}, {inode_of(f"{path}/.lock") for path in known}
+    others = {os.path.dirname(link(fd) or "") for fd in fds if inode_of(fd) not in ours}  # noqa: PTH120
+    return {
+        "unheld": [path for path, at in own.items() if at is None or at not in held],
+        "elsewhere": sorted(others),
+        "unseen": [],
+    }
+
+
+def kernels_locks_of(pid: int) -> set[tuple[int, int]]:
+    """Device and inode of the files that it has locked (proc(5), locks)."""
+    found = re.findall(rf"^\d+: POSIX\s+\S+\s+WRITE {pid} (\w+):(\w+):(\d+) ", text("/proc/locks") or "", re.MULTILINE)
+    return {(os.makedev(int(major, 16), int(minor, 16)), int(inode)) for major, minor, inode in found}
+
+
 def locks_of(pid: int | str | None) -> set[tuple[int, int] | None]:
-    fds = [f"/proc/{pid}/fd/{name}" for name in names(f"/proc/{pid}/fd")] if pid else []
-    return {inode_of(fd) for fd in fds if (link(fd) or "").endswith("/.lock")}
+    return {inode_of(fd) for fd in locking(pid)} if pid else set()
+
+
+def locking(pid: int | str) -> list[str]:
+    """Its open files that are locks of directories."""
+    fds = (f"/proc/{pid}/fd/{name}" for name in names(f"/proc/{pid}/fd"))
+    return [fd for fd in fds if (link(fd) or "").endswith("/.lock")]
 
 
 def inode_of(path: str) -> tuple[int, int] | None:

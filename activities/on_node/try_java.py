@@ -3,6 +3,8 @@ process that runs.
 
     python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true, "has_agents": true}' <server.properties
 
+Of a node that does not run yet `pid` is null, and `words` is its command line: java, its class path and Kafka's main class.
+
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries
 and the jars are read as by a start, by whoever starts nodes. Of its agents the JMX exporter, Jolokia and the JVM's own for
@@ -70,9 +72,8 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
     """`untried`: why not, where it was not. `failed`: how java ended, where that was not well; `agents`: where these are to
     blame. `refused`: where only the file is; `is_late`: that was not read in time."""
     process = f"/proc/{request['pid']}"
-    command_line = text(f"{process}/cmdline")
-    words = (command_line or "").split("\0")
-    if not command_line:
+    words = request.get("words") or (text(f"{process}/cmdline") or "").split("\0")
+    if not words[0]:
         return answer(untried="the command line of its process may not be read")
     folder = link(f"{process}/cwd") or "/"
     try:

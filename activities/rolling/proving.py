@@ -7,7 +7,7 @@ that were restarted together are proven together: each one's proof is that all o
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from temporalio import activity
@@ -17,6 +17,7 @@ from activities.last_words import told_last
 from activities.node_files import write_mark
 from activities.observing.observe import Ports, observe
 from activities.rolling.marking import Marked, Target
+from activities.rolling.own_data import own_data
 from activities.together import all_of
 from domain.contracts import StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
@@ -40,10 +41,12 @@ class Rolled:
 
 @dataclass(frozen=True)
 class Proof:
-    """Why nodes are not proven, by id; `None` where one is. `leadership`: what became of it, empty where nothing was done."""
+    """Why nodes are not proven, by id; `None` where one is. `leadership`: what became of it, empty where nothing was done.
+    `notes`: for people, of nodes that count as proven though something of them is not known."""
 
     why_not: dict[int, str | None]
     leadership: str = ""
+    notes: dict[int, str] = field(default_factory=dict)
 
 
 async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) -> Proof:
@@ -61,8 +64,12 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
         why = next((found.words for found in missing if found is not None), "")
         good, well, looks = (good + 1 if not why else 0), well + (not why), looks + 1
         if good >= request.policy.stable_samples:
-            await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
-            return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports))
+            data = await all_of(*(own_data(request, one.target) for one in rolled))
+            why = next((one.why_not for one in data if one.why_not is not None), "")
+            if not why:
+                await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
+                notes = {node_id: one.note for node_id, one in zip(node_ids, data, strict=True) if one.note}
+                return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports), notes)
         await asyncio.sleep(request.policy.poll_interval.total_seconds())
     told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
     return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled})

@@ -8,7 +8,7 @@
     4. format the storage, unless it is formatted for this cluster and this node
     5. start the process, unless it runs
     6. wait until it answers; the quorum's own readiness is the next decision's business
-    7. set the mark to proven
+    7. set the mark to proven, if it holds the lock of its own log directory
 
 Every line looks first, so a retry goes on where the last attempt died, and so does another migration after it. Storage that
 holds anything else is never touched: the preflight refuses it, and step 2 looks once more. What is archived is the
@@ -37,6 +37,7 @@ from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent, NodeDriver
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Target
+from activities.rolling.own_data import OwnData, own_data
 from activities.rolling.serving import ensure_nobody_serves
 from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role
@@ -88,6 +89,8 @@ class Provisioning:
             await ensure_not_superseded(request, self._ports)
             await driver.start()
             blocked = await self._why_silent(request, controller, driver)
+            data = await own_data(request, target) if blocked is None else OwnData()
+            blocked = blocked or data.why_not
             if blocked is None:
                 await ensure_not_superseded(request, self._ports)
                 proven = {"is_proven": True, "proven_identity": (await driver.process()).identity}
@@ -97,7 +100,7 @@ class Provisioning:
                 blocked=blocked,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
-                changes=await pauses_of(request, target),
+                changes=(*await pauses_of(request, target), *filter(None, [data.note])),
             )
 
     async def _why_silent(self, request: StepRequest, controller: ControllerSpec, driver: NodeDriver) -> str | None:

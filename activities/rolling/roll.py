@@ -11,7 +11,8 @@ run any number of times.
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
-    7. prove: expected mode, registered, unfenced, in sync, k looks in a row   (given up once another node is dead)
+    7. prove: expected mode, registered, unfenced, in sync, k looks in a row, and with the locks of its own log directories
+                                                                               (given up once another node is dead)
     8. set the mark to proven
 
 A node that was restarted from this very file before and came up otherwise is not restarted again.
@@ -308,7 +309,9 @@ def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, t
             is_done=one is not None and proof.why_not[node_id] is None,
             blocked=proof.why_not[node_id] if one is not None else LEFT_OUT,
             did_restart=one is not None and one.did_restart,
-            changes=(*one.marked.mark.changes, *pauses[node_id]) if one is not None else (),
+            changes=(*one.marked.mark.changes, *pauses[node_id], *filter(None, [proof.notes.get(node_id)]))
+            if one is not None
+            else (),
         )
         for node_id in step.nodes
         for one in [found.get(node_id)]

@@ -18,6 +18,7 @@ from activities.rolling.inter_broker import why_others_not_found
 from activities.rolling.marking import Target
 from activities.sessions import session
 from activities.survey.java_trials import try_java
+from activities.survey.start_commands import overrides_of
 from activities.together import all_of
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
@@ -42,6 +43,7 @@ from domain.zk_to_kraft.checks.outliving import (
     without_code,
 )
 from domain.zk_to_kraft.checks.own_process import beside
+from domain.zk_to_kraft.checks.unapplied import outvoting
 from domain.zk_to_kraft.logs.registration_lines import LIFT_QUOTA
 from domain.zk_to_kraft.own_file import whose_else
 
@@ -99,6 +101,8 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     is_flag_given_back = role is Role.CONTROLLER and stage is NodeStage.MIGRATION
     if not process.is_running or not process.pid.isdecimal() or is_flag_given_back:
         return None  # a controller without its flag ends the migration with the next election: that waits for nothing
+    if request.revert is None and (why := await _why_overridden(request, target, process)) is not None:
+        return why
     try:
         trial = await try_java(target.driver, target.node, int(process.pid), stage, text)
     except CannotLook:
@@ -110,6 +114,14 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     if found is None or not is_counted or not blockers_in([found], request.policy):
         return None
     return f"{target.name}: {found.observed}. {UNTIL} {found.fix}"
+
+
+async def _why_overridden(request: StepRequest, target: Target, process: Process) -> str | None:
+    """Somebody may have restarted it with another command line since the preflight."""
+    found = (await overrides_of(target.driver, target.node, process.pid)).told
+    outvoted = outvoting(found, target.name, target.node, target.cluster.spec.role(target.node.id))
+    refused = blockers_in(outvoted, request.policy)
+    return f"{refused[0].object}: {refused[0].observed}. Nothing was stopped. {refused[0].fix}" if refused else None
 
 
 async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:

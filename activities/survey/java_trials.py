@@ -1,17 +1,22 @@
-"""Whether a node that runs could start again, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it."""
+"""Whether a node could start, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it. The file is tried
+with the overrides of its start command, which Kafka takes before it.
+"""
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 from activities.heartbeat import is_at
 from activities.observing.node_survey import run_program
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
-from domain.cluster import ClusterSpec, NodeSpec
+from activities.survey.start_commands import overrides_of
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.decisions import NodeStage
 from domain.machines.start_place import JavaTrial
-from domain.properties import ENCODING, parse
+from domain.properties import ENCODING, edit, parse
 from domain.zk_to_kraft.logs.said import without_secrets
+from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.wanted_file import files_ahead
 
 AT_ONCE = asyncio.Semaphore(2)
@@ -25,19 +30,21 @@ nobody knows: then only java is tried."""
 async def try_java(
     driver: NodeDriver,
     node: NodeSpec,
-    pid: int,
+    pid: int | None,
     stage: NodeStage | None = None,
     text: str | None = None,
     *,
     has_agents: bool = True,
 ) -> JavaTrial:
-    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second, with agents half as much
-    again. Raises `CannotLook`, `Transient`.
+    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. `pid`: of the process that runs; without one
+    java is that of the node's environment. Takes a second, with agents half as much again. Raises `CannotLook`, `Transient`.
     """
-    foreign = foreign_providers(parse(text or ""))
-    given = "" if text is None or foreign else text
+    overrides = await overrides_of(driver, node, str(pid or ""))
+    whole = edit(text or "", overrides.given if text is not None else {})
+    foreign = foreign_providers(parse(whole))
+    given = "" if text is None or foreign else whole
     asked = {"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents}
-    command = command_of("try_java", asked)
+    command = command_of("try_java", asked | ({"words": words_of(node)} if pid is None else {}))
     async with AT_ONCE:
         with is_at(f"a JVM of its java is tried beside node {node.id} (process {pid}), and has to end by itself"):
             answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
@@ -45,7 +52,14 @@ async def try_java(
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
     if foreign and not found.untried:
         told["untried"] = f"its file has values from {', '.join(foreign)}, which no trial asks: only its java was tried"
-    return found.model_copy(update={"stage": stage, **told})
+    return found.model_copy(update={"stage": stage, "overridden": tuple(one.key for one in overrides.told), **told})
+
+
+def words_of(node: NodeSpec) -> list[str]:
+    """A command line as the node's would be, of which a trial takes java and class path."""
+    first, home = node.driver.service.start_command[0], node.environment.get("JAVA_HOME")
+    java = first if PurePosixPath(first).name == "java" else f"{home}/bin/java" if home else "java"
+    return [java, "-cp", ":".join(node.further_classes), "kafka.Kafka"]
 
 
 def foreign_providers(properties: Mapping[str, str]) -> list[str]:
@@ -65,3 +79,13 @@ async def trials_of(
         return (await try_java(driver, node, pid),)
     first = next(iter(files))
     return tuple([await try_java(driver, node, pid, s, text, has_agents=s is first) for s, text in files.items()])
+
+
+async def trials_of_new(
+    driver: NodeDriver, controller: ControllerSpec, spec: ClusterSpec, base: Mapping[str, str], broker: Mapping[str, str]
+) -> tuple[JavaTrial, ...]:
+    """The same of a controller that is to be made, its first file included. `base`: of its `base_properties`; `broker`: of the
+    broker that the file is made from."""
+    made = controller_file(spec, controller, edit("", base), edit("", broker))
+    files = {NodeStage.MIGRATION: made, **files_ahead(parse(made), spec, controller)}
+    return tuple([await try_java(driver, controller, None, s, text, has_agents=False) for s, text in files.items()])

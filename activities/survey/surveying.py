@@ -17,13 +17,15 @@ from activities.observing.running_values import running_of
 from activities.sessions import session
 from activities.survey.broker_logins import try_logins
 from activities.survey.canaries import refused_canaries
-from activities.survey.java_trials import trials_of
+from activities.survey.java_trials import trials_of, trials_of_new
 from activities.survey.key_stores import NodeSettings
 from activities.survey.listener_look import security_of, settings_of_node, stores_of
+from activities.survey.start_commands import overrides_of, signs_of_command
 from activities.survey.unapplied import unapplied_edits
 from activities.survey.zookeeper import survey_servers, survey_zookeeper
-from domain.cluster import ClusterSpec, NodeSpec
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import KeeperlessError, Permanent
+from domain.machines.start_place import JavaTrial
 from domain.observation import Observation, Process
 from domain.observed import Unanswered
 from domain.policy import MigrationPolicy
@@ -114,6 +116,14 @@ async def _nodes(
     first = files[spec.brokers[0].id] or Files()
     of_first = {**first.properties, **running_of(first.properties, runs.get(spec.brokers[0].id))}
 
+    async def trials(node: NodeSpec, pid: int | None) -> tuple[JavaTrial, ...]:
+        own = files[node.id]
+        if pid is not None:
+            return await trials_of(drivers[node.id], node, pid, spec, (own or Files()).properties)
+        if isinstance(node, ControllerSpec) and first.properties and own is not None and not (own.lacks_base or own.malformed):
+            return await trials_of_new(drivers[node.id], node, spec, own.properties, first.properties)
+        return ()
+
     async def survey(node: NodeSpec) -> NodeSurvey:
         own = files[node.id] or Files()
         request = request_of(spec, node, registrations, of_first, own.properties)
@@ -122,13 +132,18 @@ async def _nodes(
 
         async def ask() -> NodeLook:
             found = await look_at_node(drivers[node.id], node, pid, request, topic_ids)
-            trials = await trials_of(drivers[node.id], node, pid, spec, own.properties) if pid is not None else ()
-            return found.model_copy(update={"trials": trials})
+            return found.model_copy(update={"trials": await trials(node, pid)})
 
         look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
-        edits = await unapplied_edits(spec, node, process, own.properties, runs.get(node.id), drivers[node.id])
+        writing = await gaps.part(
+            f"start command of {spec.node_name(node.id)}", partial(signs_of_command, drivers[node.id], node)
+        )
+        overrides = await overrides_of(drivers[node.id], node, process.pid if process is not None else "")
+        edits = unapplied_edits(spec, node, process, own.properties, runs.get(node.id), overrides)
+        owners = None if writing is None else (*own.owners, *writing)
+        command = {"owners": owners, "overrides": overrides.told, "is_command_unread": overrides.running is None}
         found = own.survey(node.id, key, running_of(own.properties, runs.get(node.id)))
-        return found.model_copy(update={"look": look, "unapplied": edits})
+        return found.model_copy(update={"look": look, "unapplied": edits, **command})
 
     own = {node_id: (file or Files()).properties for node_id, file in files.items()}
     asked = {n.id: settings_of_node(n, drivers[n.id], first.properties, own[n.id]) for n in spec.nodes}

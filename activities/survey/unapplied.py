@@ -1,15 +1,15 @@
 """What brokers run with beside what their files say: what somebody has edited since would come into force with our restart."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from activities.node_files import read_mark, sha256_of
 from activities.observing.observe import Ports
-from activities.ports.nodes import FileContent, NodeDriver
+from activities.ports.nodes import FileContent
+from activities.survey.start_commands import Overrides, overrides_of
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.decisions import NodeStage
-from domain.errors import KeeperlessError, Permanent, Transient
+from domain.errors import Permanent, Transient
 from domain.observation import Process, RollMark
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, parse
@@ -18,34 +18,19 @@ from domain.survey import StartedWith, Unapplied
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.checks.unapplied import differing, unapplied
 
-COMMAND_BYTES = 1024 * 1024
-OVERRIDE = "--override"
-"""Of kafka-server-start.sh: counts before the file, with this start and with the next."""
 
-
-async def overridden(driver: NodeDriver, pid: str) -> frozenset[str]:
-    """Keys that its command line gives; none where another user's may not be read."""
-    try:
-        command = await driver.read_part(f"/proc/{pid}/cmdline", 0, COMMAND_BYTES) or b""
-    except KeeperlessError:
-        return frozenset()
-    words = command.decode(errors="replace").split("\0")
-    return frozenset(given.partition("=")[0] for option, given in pairwise(words) if option == OVERRIDE)
-
-
-async def unapplied_edits(
+def unapplied_edits(
     spec: ClusterSpec,
     node: NodeSpec,
     process: Process | None,
     file: Mapping[str, str],
     runs: StartedWith | None,
-    driver: NodeDriver,
+    overrides: Overrides,
 ) -> tuple[Unapplied, ...] | None:
     """Of the first restart; `None` where nobody told what it runs with."""
     if runs is None or process is None:
         return None
-    given = await overridden(driver, process.pid)
-    return unapplied(spec, node, NodeStage.MIGRATION, file, runs, given)
+    return unapplied(spec, node, NodeStage.MIGRATION, file, runs, overrides.given)
 
 
 async def why_not_in_force(
@@ -80,7 +65,7 @@ async def _why_one(
     file, mark = await driver.read_file(node.properties_file), await read_mark(driver, node.properties_file)
     if file is None or (mark is not None and _is_just_written(mark, file, process)):
         return None
-    given, lines = await overridden(driver, process.pid), parse(file.content.decode(ENCODING))
+    given, lines = (await overrides_of(driver, node, process.pid)).given, parse(file.content.decode(ENCODING))
     edits = unapplied(cluster.spec, node, stage, lines, runs, given)
     found = differing(cluster.spec.node_name(node.id), node.properties_file, edits)
     if found is None or not blockers_in([found], policy):

@@ -29,7 +29,8 @@ class StartUnit(ObservedPart):
 class JavaTrial(ObservedPart):
     """A JVM that was tried in such a place, with the file of a stage or without one. `command`: its java. `untried`: why it was
     not. `failed`: how it ended, where that was not well; `agents`: where without these it was. `refused`: where it was, and
-    Kafka does not take that file, or has not read it in time (`is_late`).
+    Kafka does not take that file, or has not read it in time (`is_late`). `overridden`: keys that its start command gave to it
+    before the file.
     """
 
     stage: NodeStage | None = None
@@ -39,6 +40,7 @@ class JavaTrial(ObservedPart):
     agents: str | None = None
     refused: str | None = None
     is_late: bool = False
+    overridden: tuple[str, ...] = ()
 
 
 class StartPlace(ObservedPart):
@@ -48,7 +50,8 @@ class StartPlace(ObservedPart):
     where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
     (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no. `moved`: log directories
     that lead elsewhere now than when the process that runs opened them. `held_by`: other processes that have them open, where
-    it has none. `denied`: what it reads or writes that whoever it will be may not use, and why.
+    it has none. `denied`: what it reads or writes that whoever it will be may not use, and why. `unheld`: log directories whose
+    lock the process that runs does not hold; `elsewhere`: others whose lock it holds; `unseen`: of these it could not be seen.
     """
 
     unit: StartUnit | None
@@ -60,6 +63,9 @@ class StartPlace(ObservedPart):
     moved: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     denied: tuple[tuple[str, str], ...] = ()
+    unheld: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
 
 OPTIONS_OF_USER = {

@@ -105,6 +105,28 @@ INHERITED_KEYS = frozenset(
 """What a controller takes over from the brokers: with KRaft it is the controllers that apply these."""
 
 
+STORAGE_KEYS = frozenset({"log.dir", "log.dirs", "metadata.log.dir"})
+"""Where a node's data is: its specification says so too."""
+STAGED_KEYS = ZOOKEEPER_ONLY_KEYS | {
+    "authorizer.class.name",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "node.id",
+    "process.roles",
+    PROTOCOL_MAP,
+}
+"""Without those that begin with one of `ZOOKEEPER_PREFIXES`."""
+
+
+def is_staged(key: str, role: Role) -> bool:
+    """Whether some stage sets or removes this key in a node's file, or it says where the node's data is. A controller's file
+    also has its address from the specification."""
+    is_of_controller = role is Role.CONTROLLER and key == "listeners"
+    return key in STAGED_KEYS | STORAGE_KEYS or key.startswith(ZOOKEEPER_PREFIXES) or is_of_controller
+
+
 def stage_of(properties: Mapping[str, str], role: Role) -> NodeStage | None:
     """The stage that a file is in, or `None` when it fits none: half-edited, or for another purpose."""
     if _has_voters(properties) != ("controller.listener.names" in properties):

@@ -162,6 +162,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     file = {"stage": "kraft", "sha256": "f" * 64, "diff": ("-a=1", "+b=```")}
     node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 2, "files": (file,)}
     node["configuration_management"] = "Paused by `touch /run/paused`."
+    node["dropped"] = ({"key": "log.dirs", "stage": "migration", "is_replaced": True, "why": "The specification says it."},)
     accepted = DEAD.model_copy(update={"code": "PF06", "accepted": Acceptance(by="ann", reason="a test\ncluster")})
     odd = DEAD.model_copy(update={"severity": Severity.WARNING, "is_unverifiable": True, "observed": "two\nlines"})
     plan = await planned(
@@ -193,6 +194,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         "- orphans",
         "- a topic at each broker",
         "- broker-1, broker-4: Paused by `touch /run/paused`.",
+        "- `log.dirs`, replaced in stage migration: The specification says it.",
     ):
         assert line in page.splitlines(), line
     titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]

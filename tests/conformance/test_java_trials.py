@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.survey.java_trials import trials_of, try_java
+from activities.survey.java_trials import trials_of, trials_of_new, try_java
 from domain.cluster import NodeSpec
 from domain.decisions import NodeStage
 from domain.properties import parse
+from domain.zk_to_kraft.wanted_file import files_ahead
 from playground.cluster import PlaygroundCluster
 from playground.jars import KafkaHome
 from playground.java import java_home
@@ -21,6 +22,11 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 @pytest.fixture
 def node(real_cluster: PlaygroundCluster) -> NodeSpec:
     return real_cluster.spec.brokers[0]
+
+
+def with_command(node: NodeSpec, *more: str) -> NodeSpec:
+    service = node.driver.service.model_copy(update={"start_command": (*node.driver.service.start_command, *more)})
+    return node.model_copy(update={"driver": node.driver.model_copy(update={"service": service})})
 
 
 async def pid_of(node: NodeSpec) -> int:
@@ -58,6 +64,47 @@ async def test_a_file_that_kafka_does_not_take(line: str, told: str, node: NodeS
     assert found.failed is None
     assert told in (found.refused or "")
     assert "hunter2" not in (found.refused or "")
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("num.io.threads=4", None),
+        ("listener.security.protocol.map=PLAINTEXT:PLAINTEXT", "CONTROLLER"),  # As a hybrid it only fails to start.
+        ("log.cleaner.threads=hunter2", "log.cleaner.threads"),
+    ],
+)
+async def test_a_file_is_tried_with_the_overrides_of_its_start_command(
+    override: str, told: str | None, real_cluster: PlaygroundCluster, node: NodeSpec
+) -> None:
+    spec = with_command(node, "--override", override)
+    text = files_ahead(parse(text_of(node)), real_cluster.spec, node)[NodeStage.KRAFT]
+    found = await try_java(SpecDrivers().driver(spec), spec, await pid_of(node), NodeStage.KRAFT, text)
+    assert (found.failed, found.overridden) == (None, (override.partition("=")[0],))
+    assert (found.refused is None) is (told is None)
+    assert (told or "") in (found.refused or "")
+    assert "hunter2" not in (found.refused or "")
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ("", None),
+        ("inter.broker.protocol.version=3.6-IV2\nzookeeper.set.acl=true\ncontrol.plane.listener.name=X", None),
+        ("early.start.listeners=PLAINTEXT", "early.start.listeners contains listener PLAINTEXT"),
+        ("security.inter.broker.protocol=SSL\ninter.broker.listener.name=PLAINTEXT", "Only one of inter.broker.listener.name"),
+    ],
+)
+async def test_a_controllers_first_file_is_tried_before_it_exists(
+    base: str, told: str | None, real_cluster: PlaygroundCluster, node: NodeSpec
+) -> None:
+    """A11: some keys of a base file are dropped, and Kafka refuses others."""
+    spec, controller = real_cluster.spec, real_cluster.spec.controllers[0]
+    found = await trials_of_new(SpecDrivers().driver(controller), controller, spec, parse(base), parse(text_of(node)))
+    assert [trial.stage for trial in found] == [NodeStage.MIGRATION, NodeStage.KRAFT]
+    assert {(trial.untried, trial.failed) for trial in found} == {(None, None)}
+    assert {trial.refused is None for trial in found} == {told is None}
+    assert all((told or "") in (trial.refused or "") for trial in found)
 
 
 @pytest.mark.parametrize(

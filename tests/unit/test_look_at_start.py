@@ -1,6 +1,7 @@
 """In what a process would be that is started on a node's machine, and what people are told of that when it has died."""
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -24,6 +25,7 @@ SANDBOXED = StartUnit(
 )
 MIB = 1024**2
 NOTHING_ASKED: dict[str, Any] = {"folders": [], "files": [], "data": [], "pid": None, "reads": [], "user": ""}
+NOTHING_ASKED |= {"locked": [], "metadata": ""}
 
 
 def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path: Path) -> None:
@@ -43,6 +45,34 @@ def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path
     held.pop().close()
     assert look_at_start.place(asked)["moved"] == [], "who has not all of them open may have closed one"
     held.pop().close()
+
+
+@pytest.mark.parametrize("can_see_files", [True, False])
+def test_locks_of_log_directories_are_told(can_see_files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's open files may not be read; the kernel's list of locks may."""
+    first, second, other, meta = (str(tmp_path / name) for name in ("first", "second", "other", "meta"))
+    held = [locked(folder) for folder in (first, other, meta)]
+    Path(second).mkdir()
+    Path(second, ".lock").touch()
+    if not can_see_files:
+        monkeypatch.setattr(look_at_start, "names", lambda path: [] if path.endswith("/fd") else kernel.names(path))
+    asked: dict[str, Any] = {**NOTHING_ASKED, "data": [first, second], "locked": [first, second], "metadata": meta}
+    found = look_at_start.place(asked | {"pid": os.getpid()})
+    told = {"unheld": [second], "elsewhere": [other], "unseen": []}
+    assert {part: found[part] for part in told} == (
+        told if can_see_files else {"unheld": [], "elsewhere": [], "unseen": [second]}
+    )
+    assert not any(look_at_start.place(asked)[part] for part in told), "none runs"
+    for file in held:
+        os.close(file)
+
+
+def locked(folder: str) -> int:
+    """As Kafka does (FileLock.scala): a lock of POSIX for the whole file."""
+    Path(folder).mkdir()
+    file = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return file
 
 
 def test_a_wrapper_that_is_named_in_place_of_who_has_the_data_open_is_told(tmp_path: Path) -> None:

@@ -62,7 +62,13 @@ metadata.log.dir=/data/meta
 broker.rack=a
 """
 
-FILES = {"playground-1": broker_text(1), "playground-2": broker_text(2), "playground-3": broker_text(3), "secured": SECURED}
+FILES = {
+    "node-id": broker_text(1).replace("broker.id", "node.id"),
+    "playground-1": broker_text(1),
+    "playground-2": broker_text(2),
+    "playground-3": broker_text(3),
+    "secured": SECURED,
+}
 BROKER = SPEC.brokers[0]
 CONTROLLER = SPEC.controllers[0]
 

@@ -14,6 +14,7 @@ from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep
 from domain.policy import MigrationPolicy
 from domain.properties import parse
 from domain.zk_to_kraft.assessment import assess
+from domain.zk_to_kraft.node_config import STAGED_KEYS, STORAGE_KEYS
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile
@@ -64,6 +65,34 @@ def plan(
 ) -> Plan:
     given = {"id": "plan-1", "kind": "zk-to-kraft", "policy": POLICY, "requested_by": "ann", "requested_at": NOW} | asked
     return plan_of(seen, SPEC, files or files_at(Point.BEFORE), Asked(measured=measured, **given), "observation")
+
+
+def with_base(base: str) -> dict[int, NodeFile]:
+    return files_at(Point.BEFORE) | {3001: NodeFile(None, None, "/archive", base)}
+
+
+def test_it_lists_the_keys_of_a_base_file_that_are_dropped_and_why() -> None:
+    base = "inter.broker.protocol.version=3.6-IV2\nlog.dirs=/d1,/d2\nzookeeper.set.acl=true\nnum.io.threads=4\n"
+    made = plan(files=with_base(base + "control.plane.listener.name=X\n"))
+    found = {node.name: node.dropped for node in made.nodes if node.dropped}
+    assert list(found) == ["controller-3001"]
+    assert [(one.key, one.stage, one.is_replaced) for one in found["controller-3001"]] == [
+        ("inter.broker.protocol.version", NodeStage.MIGRATION, False),
+        ("log.dirs", NodeStage.MIGRATION, True),
+        ("zookeeper.set.acl", NodeStage.KRAFT, False),
+        ("control.plane.listener.name", NodeStage.MIGRATION, False),
+    ]
+    assert all(one.why.endswith(".") for one in found["controller-3001"])
+
+
+@pytest.mark.parametrize(
+    "key", sorted({*STAGED_KEYS, *STORAGE_KEYS, "listeners", "zookeeper.connect", "password.encoder.secret"})
+)
+def test_every_key_that_is_dropped_has_a_reason(key: str) -> None:
+    made = plan(files=with_base(f"{key}=kafka.security.authorizer.AclAuthorizer\n"))
+    (dropped,) = [node.dropped for node in made.nodes if node.name == "controller-3001"]
+    kept = {"log.dir", "metadata.log.dir", "controller.quorum.bootstrap.servers"}
+    assert [one.key for one in dropped] == ([] if key in kept else [key])
 
 
 def told(p: Plan) -> list[tuple[str, list[tuple[str, ...]]]]:

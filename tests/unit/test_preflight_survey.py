@@ -8,12 +8,13 @@ import pytest
 from domain.canaries import Leftovers
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, WaitReason
+from domain.machines.file_owners import Sign
 from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.odd_characters import odd_characters
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
+from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
 from domain.topic_directories import DiskIds
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
@@ -216,6 +217,22 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF44",
         B,
     ),
+    "a start command that sets a key which a stage writes": (
+        with_node_survey(HEALTHY, (3001,), overrides=(Override(key="log.dirs", value="/other", is_specified=True),)),
+        "PF44",
+        B,
+    ),
+    "a file that something else writes": (
+        with_node_survey(HEALTHY, (2,), owners=(Sign(where="line 1 of /etc/x", says="Maintained by Ansible"),)),
+        "PF48",
+        B,
+    ),
+    "a process on another directory": (
+        with_look(HEALTHY, (2,), unheld=("/data/2",), elsewhere=("/var/kafka-logs",)),
+        "PF47",
+        B,
+    ),
+    "a process on one directory more": (with_look(HEALTHY, (2,), elsewhere=("/data/9",)), "PF47", B),
     "a broker whose java was taken away": (
         with_look(HEALTHY, (2,), trials=(JavaTrial(command="/opt/java/bin/java", failed="exit code 1"),)),
         "PF45",
@@ -342,6 +359,9 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         SPEC,
         {"PF44"},
     ),
+    "a command line that may not be read": (with_node_survey(HEALTHY, (2,), is_command_unread=True), SPEC, {"PF44"}),
+    "a process whose locks may not be seen": (with_look(HEALTHY, (2,), unseen=("/data/2",)), SPEC, {"PF47"}),
+    "a script of a start command that may not be read": (with_node_survey(HEALTHY, (2,), owners=None), SPEC, {"PF48"}),
     "a process that is no plain java": (
         with_look(HEALTHY, (2,), trials=(JavaTrial(untried="its process is no plain java"),)),
         SPEC,

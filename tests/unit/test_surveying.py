@@ -9,7 +9,7 @@ from activities.observing.observe import Ports, observe
 from activities.ports.nodes import Completed, FileContent
 from activities.survey.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
-from domain.decisions import Severity
+from domain.decisions import NodeStage, Severity
 from domain.errors import Permanent, Transient
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
@@ -214,6 +214,49 @@ async def test_a_base_file_is_read_or_missed(is_there: bool) -> None:
     assert seen.survey is not None
     assert seen.survey.node(first.id).settings == ({"num.partitions": "7"} if is_there else {})
     assert ("PF07" in {f.code for f in preflight(seen, cluster.spec, POLICY)}) != is_there
+
+
+def with_start_command(cluster: FakeCluster, node_id: int, *more: str) -> None:
+    def changed(node: Any) -> Any:
+        service = node.driver.service.model_copy(update={"start_command": (*node.driver.service.start_command, *more)})
+        return node.model_copy(update={"driver": node.driver.model_copy(update={"service": service})})
+
+    spec = cluster.spec
+    nodes = {
+        role: tuple(changed(n) if n.id == node_id else n for n in getattr(spec, role)) for role in ("brokers", "controllers")
+    }
+    cluster.spec = spec.model_copy(update=nodes)
+
+
+async def test_overrides_of_start_commands_are_found_on_every_node() -> None:
+    cluster = FakeCluster()
+    with_start_command(cluster, 1, "--override", "num.io.threads=8")
+    with_start_command(cluster, 3001, "--override", "process.roles=broker,controller")
+    found = blockers_in(preflight(await surveyed(cluster), cluster.spec, POLICY), POLICY)
+    assert [(f.code, f.object) for f in found] == [("PF44", "controller-3001 process.roles")]
+
+
+async def test_a_controllers_file_is_put_to_kafka_before_it_is_made() -> None:
+    cluster = FakeCluster()
+    cluster.nodes[3001].machine.trial = {"refused": "early.start.listeners contains listener PLAINTEXT"}
+    seen = await surveyed(cluster)
+    assert seen.survey is not None
+    trials = {node.id: [trial.stage for trial in node.look.trials] for node in seen.survey.nodes if node.look is not None}
+    assert {tuple(stages) for stages in trials.values()} == {(NodeStage.MIGRATION, NodeStage.KRAFT)}
+    (finding,) = blockers_in(preflight(seen, cluster.spec, POLICY), POLICY)
+    path = cluster.spec.node(3001).properties_file
+    assert (finding.code, finding.object) == ("PF45", f"controller-3001 {path}")
+    assert "the file that the stage migration makes for it: early.start.listeners" in finding.observed
+    assert finding.fix.startswith("Correct the key that it names in the first broker's file")
+
+
+async def test_without_its_base_file_no_controllers_file_is_tried() -> None:
+    cluster = FakeCluster()
+    first = cluster.spec.controllers[0].model_copy(update={"base_properties": "/etc/kafka/base.properties"})
+    cluster.spec = cluster.spec.model_copy(update={"controllers": (first, *cluster.spec.controllers[1:])})
+    survey = (await surveyed(cluster)).survey
+    assert survey is not None
+    assert [len(node.look.trials) for node in survey.nodes if node.look is not None] == [2, 2, 2, 0, 2, 2]
 
 
 async def test_a_survey_is_taken_only_where_something_could_start() -> None:

@@ -104,15 +104,20 @@ def test_the_finding_has_both_values() -> None:
     assert differing("broker-1", "/etc/kafka/server.properties", []) is None
 
 
+def started_by(cluster: FakeCluster, node_id: int, *options: str) -> None:
+    """The command line of its process."""
+    process = cluster.nodes[node_id].process
+    assert process is not None
+    command = "\0".join(["java", "kafka.Kafka", "/etc/kafka/server.properties", *options, ""])
+    cluster.nodes[node_id].machine.write(f"/proc/{process.pid}/cmdline", FileContent(command.encode(), 0o444, 0, 0))
+
+
 async def test_the_survey_finds_them_and_leaves_out_what_the_command_line_gives() -> None:
     cluster = FakeCluster()
     first, second = (broker.id for broker in cluster.spec.brokers[:2])
     write(cluster, first, "num.io.threads=0")
     write(cluster, second, "num.io.threads=0")
-    process = cluster.nodes[second].process
-    assert process is not None
-    command = b"java\0kafka.Kafka\0/etc/kafka/server.properties\0--override\0num.io.threads=8\0"
-    cluster.nodes[second].machine.write(f"/proc/{process.pid}/cmdline", FileContent(command, 0o444, 0, 0))
+    started_by(cluster, second, "--override", "num.io.threads=8")
     survey = (await surveyed(cluster)).survey
     assert survey is not None
     edits = {node.id: node.unapplied for node in survey.nodes}
@@ -144,6 +149,19 @@ async def test_who_restarts_it_himself_has_put_it_into_force() -> None:
     cluster.nodes[node_id].start()
     cluster.advance(10)
     assert (await rolled(cluster, scene)).blocked is None
+
+
+async def test_a_broker_that_was_restarted_with_an_override_of_a_staged_key_runs_on() -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node_id = scene.request.step.node
+    started_by(cluster, node_id, "--override", "log.dirs=/elsewhere", "--override", "num.io.threads=8")
+    before = cluster.restarts[cluster.spec.node_name(node_id)]
+    outcome = await rolled(cluster, scene)
+    assert "`--override log.dirs=/elsewhere`" in (outcome.blocked or "")
+    assert "Take `--override log.dirs` out of whatever starts it" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node_id)] == before
+    assert (await rolled(cluster, accepting("PF44", scene))).blocked is None
 
 
 async def test_an_edit_that_somebody_has_accepted_is_put_into_force() -> None:

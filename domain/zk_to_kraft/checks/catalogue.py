@@ -7,6 +7,7 @@ from domain.zk_to_kraft.checks import (
     controllers,
     coordinators,
     ensemble,
+    file_owners,
     identity,
     java,
     listeners,
@@ -33,6 +34,7 @@ MODULES = (
     unapplied,
     coordinators,
     own_process,
+    file_owners,
 )
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))

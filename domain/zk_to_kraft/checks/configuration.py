@@ -39,6 +39,7 @@ PER_BROKER = frozenset(
         "log.dir",
         "log.dirs",
         "metadata.log.dir",
+        "node.id",
         "port",
         "zookeeper.connect",
     }

@@ -17,6 +17,9 @@ LACKING = {
 }
 """What a patch release up to this one lacks."""
 
+ID_KEYS = ("broker.id", "node.id")
+"""Either is the broker's id in ZooKeeper mode. If a file has both they must be equal (KafkaConfig.populateSynonyms)."""
+
 RESERVED_IDS = 1000
 """`reserved.broker.max.id` where a file has none (KafkaConfig)."""
 
@@ -138,11 +141,11 @@ def _broker_ids(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         directories = seen.disk(broker.id).log_dirs
         stored = {d.node_id for d in directories}
-        in_file = seen.properties(broker.id).get("broker.id", "").strip()
-        is_unread = is_provided(in_file)
-        if is_unread:
-            yield from not_read(seen, "PF05", broker.id, ["broker.id"], f"broker.id={broker.id}")
-        if stored != {broker.id} or not (is_unread or in_file == str(broker.id)):
+        in_file = {key: value for key in ID_KEYS if (value := seen.properties(broker.id).get(key, "").strip())}
+        unread = [key for key, value in in_file.items() if is_provided(value)]
+        yield from not_read(seen, "PF05", broker.id, unread, f"broker.id={broker.id}")
+        ids = {value for key, value in in_file.items() if key not in unread} | ({str(broker.id)} if unread else set())
+        if stored != {broker.id} or ids != {str(broker.id)}:
             yield Finding(
                 code="PF05",
                 object=seen.name(broker.id),
@@ -209,7 +212,7 @@ CHECKS = (
     ),
     Check(
         code="PF05",
-        holds="`broker.id` is explicit, is the one in `meta.properties`, and does not rely on generated ids",
+        holds="`broker.id` (or `node.id`) is explicit, is the one in `meta.properties`, and does not rely on generated ids",
         because="a generated id cannot migrate (KAFKA-17543)",
         source="brokers' files and log directories",
         unverifiable=NOT_TOLD,

@@ -1,8 +1,8 @@
-"""PF45: a node that runs could start again, with the files that the migration writes: its java is tried beside it."""
+"""PF45: a node could start with the files that the migration writes: its java is tried beside it."""
 
 from collections.abc import Iterator
 
-from domain.cluster import NodeSpec
+from domain.cluster import ControllerSpec, NodeSpec
 from domain.decisions import Finding, Severity
 from domain.machines.start_place import JavaTrial
 from domain.zk_to_kraft.checks.file_characters import CODE, of_survey
@@ -25,13 +25,7 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
             "mount that hangs. Where java itself hung only just then, that is over with the next try.",
         )
     if trial.refused is not None:
-        return Finding(
-            code=CODE,
-            object=f"{name} {node.properties_file}",
-            observed=f"Kafka does not take the file that the stage {trial.stage} makes of it: {trial.refused}",
-            expected=EXPECTED,
-            fix="Mend what it names in that file, and in whatever writes it.",
-        )
+        return _refused(trial, name, node)
     if trial.failed is None:
         return None
     if trial.agents is not None:
@@ -58,6 +52,23 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
     )
 
 
+def _refused(trial: JavaTrial, name: str, node: NodeSpec) -> Finding:
+    """A controller's first file is made from its base file and from a broker's."""
+    is_made = isinstance(node, ControllerSpec)
+    base = f"{node.base_properties} or " if isinstance(node, ControllerSpec) and node.base_properties else ""
+    source = f"{base}the first broker's file" if is_made else "that file"
+    command = ", or in its start command" if trial.overridden else ""
+    told = f", with the overrides of its start command ({', '.join(trial.overridden)})" if trial.overridden else ""
+    what = f"the file that the stage {trial.stage} makes " + ("for it" if is_made else "of it")
+    return Finding(
+        code=CODE,
+        object=f"{name} {node.properties_file}",
+        observed=f"Kafka does not take {what}{told}: {trial.refused}",
+        expected=EXPECTED,
+        fix=f"Correct the key that it names in {source}{command}, and in whatever writes it. Then make a new plan.",
+    )
+
+
 def _tried(seen: Surveyed) -> Iterator[Finding]:
     for node in seen.spec.nodes:
         look, name = seen.node(node.id).look, seen.name(node.id)
@@ -77,14 +88,16 @@ CHECKS = (
         because="a node that runs has all in memory that it needs, and nobody sees that it could not start again: its java was "
         "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
         "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
-        "node that is well. Asked again right before each stop, of the file that is about to be written. In its text a "
-        "`#` behind a value, a blank at its end, a byte order mark or a backslash that swallows the next line is a warning, if "
-        "Kafka starts with it; an escape that Java cannot read is a blocker",
+        "node that is well. And a controller's base file may have what Kafka takes from brokers only. Asked again right before "
+        "each stop, of the file that is about to be written. In its text a `#` behind a value, a blank at its end, a byte "
+        "order mark or a backslash that swallows the next line is a warning, if Kafka starts with it; an escape that Java "
+        "cannot read is a blocker",
         source="brokers' files and `base_properties`, line by line; `kafka-storage.sh info` of each file that the migration "
-        "will write, by the java of the node's process, with the jars of `kafka_home` and its other class path, in a JVM of 64 "
-        "MiB that opens no port of the node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, "
-        "and no other agent: Kafka reads the file as at a start. Run by the node driver; the file goes through a pipe. A "
-        "second of one CPU for each",
+        "will write, with the overrides of the node's start command, by the java of the node's process, or of its environment "
+        "where it does not run yet, with the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no "
+        "port of the node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, and no other "
+        "agent: Kafka reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
+        "for each",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, python3 "
         "cannot be run there, or its file has values from another config provider than Kafka's for files and directories (then "
         "only its java is tried): a warning",

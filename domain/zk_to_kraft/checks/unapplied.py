@@ -1,16 +1,17 @@
 """PF44: what a broker's file says is what its process runs with. Of an edit that waits for the next restart nobody knows
-whether a broker starts with it, and serves: it is a migration's restart that would put it into force.
+whether a broker starts with it, and serves: it is a migration's restart that would put it into force. And no start command
+sets a key that the migration writes: Kafka would take that value, and not the file's.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from domain.cluster import ClusterSpec, NodeSpec
+from domain.cluster import ClusterSpec, NodeSpec, Role
 from domain.decisions import Finding, NodeStage, Severity
 from domain.properties import edit, parse
 from domain.redaction import is_shown, shown_name
-from domain.survey import StartedWith, Unapplied
+from domain.survey import Override, StartedWith, Unapplied
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, some, unverifiable
-from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.node_config import is_staged, node_file
 
 CODE = "PF44"
 PART = "what brokers run with"
@@ -78,6 +79,46 @@ def differing(name: str, path: str, found: Collection[Unapplied]) -> Finding | N
     )
 
 
+def outvoting(found: Iterable[Override], name: str, node: NodeSpec, role: Role) -> Iterator[Finding]:
+    """A finding for each override of a key that some stage sets or removes."""
+    for override in found:
+        if not is_staged(override.key, role):
+            continue
+        where = "start_command of its specification" if override.is_specified else "whatever starts it"
+        given = f"{override.key}={override.value}"
+        yield Finding(
+            code=CODE,
+            object=f"{name} {override.key}",
+            observed=f"the start command gives `--override {given}`, and Kafka takes that before {node.properties_file}: what "
+            "the migration writes there for this key has no effect",
+            expected="no override of a key that the migration sets or removes, nor of where the data is",
+            fix=_without_override(override.key, where, name, node, role),
+        )
+
+
+def _without_override(key: str, where: str, name: str, node: NodeSpec, role: Role) -> str:
+    plan = "Make a new plan: this finding is gone"
+    if role is Role.CONTROLLER:
+        return f"Take `--override {key}` out of {where}. The migration writes this key into {node.properties_file}. {plan}."
+    return (
+        f"Write the line {key} with this value into {node.properties_file}. Take `--override {key}` out of {where}. Restart "
+        f"{name} and see that it serves. {plan}."
+    )
+
+
+def _outvoted(seen: Surveyed) -> Iterator[Finding]:
+    for node in seen.spec.nodes:
+        name, found = seen.name(node.id), seen.node(node.id)
+        yield from outvoting(found.overrides, name, node, seen.spec.role(node.id))
+        if found.is_command_unread:
+            why, expected = (
+                "the command line of its process could not be read",
+                "no override of a key that the migration writes",
+            )
+            fix = f"Run `tr '\\0' ' ' </proc/PID/cmdline` as the user of {name}, and look for --override."
+            yield unverifiable(CODE, name, why, expected, fix, Severity.WARNING)
+
+
 def _unapplied(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         name, found = seen.name(broker.id), seen.node(broker.id).unapplied
@@ -92,11 +133,16 @@ def _unapplied(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="what each broker's file says is what its process was started with",
+        holds="what each broker's file says is what its process was started with, and no start command overrides a key that "
+        "the migration writes",
         because="the migration restarts it: an edit that has waited in the file comes into force then, on one broker after the "
-        "other, and nobody has seen yet whether a broker starts with it. Asked again right before each restart",
-        source="brokers' files; DescribeConfigs of each broker: what it has from its file",
-        unverifiable="the user of `client_properties` may not describe brokers' configs: a warning",
-        of_survey=(_unapplied,),
+        "other, and nobody has seen yet whether a broker starts with it. An `--override` counts before the file: Kafka refuses "
+        "to start with half of the new keys, or starts in another mode, or on other directories. Asked again right before each "
+        "restart",
+        source="brokers' files; DescribeConfigs of each broker: what it has from its file; `start_command` of the "
+        "specification, and the command line of each node's process",
+        unverifiable="the user of `client_properties` may not describe brokers' configs, or the command line of a process may "
+        "not be read: a warning",
+        of_survey=(_outvoted, _unapplied),
     ),
 )

@@ -34,6 +34,7 @@ from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.planning.base_file import dropped_keys
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.estimate import copy_seconds, estimate_of
 from domain.zk_to_kraft.planning.texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here
@@ -191,31 +192,41 @@ def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[Plann
     name, role = spec.node_name(node.id), spec.role(node.id)
     goes = [roll for roll in rolls if any(name in wave.nodes for wave in roll.waves)]
     is_created = role is Role.CONTROLLER and any(roll.stage is NodeStage.MIGRATION for roll in goes)
+    texts = _texts(node, spec, files, [roll.stage for roll in goes])
+    current, base = (files[node.id].current, files[node.id].base) if node.id in files else (None, None)
     return PlannedNode(
         name=name,
         role=role,
         path=node.properties_file,
         restarts=len(goes) - is_created,
-        files=_files(node, spec, files, [roll.stage for roll in goes]),
+        files=_files(current, texts),
         configuration_management=planned(node, is_written=bool(goes)),
+        dropped=dropped_keys(base, texts) if is_created and texts and base is not None else (),
     )
 
 
-def _files(node: NodeSpec, spec: ClusterSpec, files: Files, stages: Sequence[NodeStage]) -> tuple[FileAtStage, ...]:
-    """Every text that will be written, with the difference to the one before. Empty where the file could not be read."""
-    found: list[FileAtStage] = []
+def _texts(node: NodeSpec, spec: ClusterSpec, files: Files, stages: Sequence[NodeStage]) -> dict[NodeStage, str]:
+    """Every text that will be written. Empty where the file could not be read."""
+    found: dict[NodeStage, str] = {}
     text = files[node.id].current if node.id in files else None
     for stage in stages:
         try:
-            wanted = _text_at(node, spec, files, text, stage)
+            text = _text_at(node, spec, files, text, stage)
         except Malformed:  # A finding says so.
-            return ()
-        if wanted is None:
-            return ()
-        sha256 = hashlib.sha256(wanted.encode(ENCODING)).hexdigest()
-        found.append(FileAtStage(stage=stage, sha256=sha256, diff=unified(text or "", wanted)))
-        text = wanted
-    return tuple(found)
+            return {}
+        if text is None:
+            return {}
+        found[stage] = text
+    return found
+
+
+def _files(current: str | None, texts: Mapping[NodeStage, str]) -> tuple[FileAtStage, ...]:
+    """Each with the difference to the one before."""
+    before = [current or "", *texts.values()]
+    return tuple(
+        FileAtStage(stage=stage, sha256=hashlib.sha256(text.encode(ENCODING)).hexdigest(), diff=unified(old, text))
+        for old, (stage, text) in zip(before, texts.items(), strict=False)
+    )
 
 
 def _text_at(node: NodeSpec, spec: ClusterSpec, files: Files, text: str | None, stage: NodeStage) -> str | None:
