@@ -17,9 +17,8 @@ from domain.zk_to_kraft.comparison import (
     told,
 )
 from domain.zk_to_kraft.configuration import how_to_pause
-from domain.zk_to_kraft.guards import is_edited
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.pending_restart import edit_of
+from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, partitions_needing, situation_of
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Situation
@@ -87,8 +86,8 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
     elif wait.reason is WaitReason.FILE_CHANGED:
-        edited = [broker for broker in situation_of(observation, spec, policy).brokers if is_edited(broker)]
-        detail = "; ".join(edit_of(broker, observation, spec) for broker in edited)
+        edits = edits_in_flight(situation_of(observation, spec, policy), observation, spec)
+        detail = "; ".join(edit.observed for edit in edits)
     elif wait.reason is WaitReason.CONFIGURATION_RUNS:
         detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
     elif wait.reason is WaitReason.NODE_DOWN:

@@ -7,13 +7,14 @@ Told before the start (PF37) and in flight (`file-changed`). What a roll of ours
 from collections.abc import Mapping
 
 from domain.cluster import ClusterSpec, Role
-from domain.decisions import NodeStage
+from domain.decisions import Finding, NodeStage, Severity
 from domain.observation import Observation
-from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, is_edited
 from domain.zk_to_kraft.node_config import FEATURES, KEYS_OF_MODE, MIGRATION_FLAG, VOTERS, has_migration_flag
 from domain.zk_to_kraft.own_file import role_and_ids
-from domain.zk_to_kraft.situation import BrokerSituation
+from domain.zk_to_kraft.situation import BrokerSituation, Situation
 
+CODE = "PF37"
 MODE_OF = {NodeStage.ZOOKEEPER: "ZooKeeper mode", NodeStage.MIGRATION: "hybrid mode", NodeStage.KRAFT: "KRaft mode"}
 EXPECTED = "the file that its process was started from"
 PUT_BACK = "Put {path} back as it was, in the file and in whatever writes it. "
@@ -64,8 +65,20 @@ def fix_in_flight(name: str, path: str, runs: NodeStage, says: NodeStage, *, is_
     return PUT_BACK.format(path=path) + second + GOES_ON
 
 
-def edit_of(broker: BrokerSituation, observation: Observation, spec: ClusterSpec) -> str:
-    """Of a broker whose file was edited while it runs: what is seen, in words."""
+def edits_in_flight(s: Situation, observation: Observation, spec: ClusterSpec) -> tuple[Finding, ...]:
+    """One finding for each broker whose file was edited while it runs. A migration waits for that by itself."""
+    return tuple(edit_of(broker, observation, spec, is_copied=s.is_copy_made) for broker in s.brokers if is_edited(broker))
+
+
+def edit_of(broker: BrokerSituation, observation: Observation, spec: ClusterSpec, *, is_copied: bool) -> Finding:
     node, disk = spec.node(broker.id), observation.node(broker.id).disk
     properties = disk.file.properties if disk is not None and disk.file is not None else {}
-    return seen_of(spec.node_name(node.id), node.properties_file, properties, STAGE_OF_MODE[broker.mode], broker.stage)
+    name, path, runs, says = spec.node_name(node.id), node.properties_file, STAGE_OF_MODE[broker.mode], broker.stage
+    return Finding(
+        code=CODE,
+        severity=Severity.WARNING,
+        object=name,
+        observed=seen_of(name, path, properties, runs, says),
+        expected=EXPECTED,
+        fix=fix_in_flight(name, path, runs, says or runs, is_copied=is_copied),
+    )

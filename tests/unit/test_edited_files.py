@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import GateName, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
+from domain.decisions import GateName, NodeStage, Refuse, Severity, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess, is_survey_needed
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.planning.plan import findings_of
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
+from tests.unit.blocked import found
 from tests.unit.conftest import (
     Point,
     cluster_spec,
@@ -169,3 +171,27 @@ def test_the_wait_says_what_differs() -> None:
     assert wait.objects == ("broker-2",)
     assert "broker-2 runs in hybrid mode" in wait.detail
     assert "process.roles=broker" in wait.detail
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (by_hand(UP, 1, HYBRID), "restart broker-1 yourself, and see that it serves in hybrid mode"),
+        (by_hand(UP, 1, KRAFT), "Do not restart broker-1"),
+        (by_hand(DUAL, 1, KRAFT), "restart broker-1 yourself, and see that it serves in KRaft mode"),
+        (by_hand(DUAL, 1, ZK), "ask for a rollback"),
+        (by_hand(SOAK, 1, HYBRID), "ask for a rollback"),
+    ],
+    ids=["to hybrid", "to KRaft too early", "to KRaft", "back to ZooKeeper", "back to hybrid"],
+)
+def test_a_restart_is_a_way_out_only_where_the_broker_comes_up(seen: Observation, says: str) -> None:
+    (entry,) = (e for e in found(seen) if (e.code, e.object) == ("file-changed", "broker-1"))
+    assert "Put /etc/kafka/1.properties back as it was" in entry.fix
+    assert says in entry.fix
+    assert "Keys that differ: " in entry.observed
+
+
+def test_a_plan_in_flight_says_so_too() -> None:
+    (told,) = findings_of(by_hand(DUAL, 1, KRAFT), SPEC, POLICY)
+    assert (told.code, told.object, told.severity) == ("PF37", "broker-1", Severity.WARNING)
+    assert findings_of(by_us(DUAL, 1, KRAFT), SPEC, POLICY) == ()

@@ -9,14 +9,17 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.observing.observe import Ports
 from activities.planning import Planning
-from domain.decisions import Severity
+from activities.ports.nodes import FileContent
+from domain.decisions import NodeStage, Severity
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanRequest
 from domain.records import ClusterRecord, MigrationKind
+from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE, RehearsalReport
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.hands import original
 from tests.unit.fake_walk import LedgerInMemory
 from tests.unit.fake_window import in_dual_write
 
@@ -75,9 +78,37 @@ async def test_a_file_that_java_cannot_read_is_the_plans_blocker() -> None:
     file = node.machine.read(node.spec.properties_file)
     assert file is not None
     node.machine.write(node.spec.properties_file, replace(file, content=file.content + b"log.dir=C:\\users\n"))
+    plan = await planned(cluster)
+    assert (plan.is_blocked, [finding.code for finding in plan.findings]) == (True, ["PF45"])
+    assert ", line " in plan.findings[0].observed
+
+
+EDITED = {NodeStage.MIGRATION: "hybrid mode", NodeStage.KRAFT: "KRaft mode"}
+
+
+@pytest.mark.parametrize("stage", EDITED)
+async def test_a_file_that_was_edited_and_not_restarted_silences_no_check(stage: NodeStage) -> None:
+    """All of the preflight is asked, and one finding says what waits in the file of that broker."""
+    whole = await planned(FakeCluster())
+    cluster = FakeCluster()
+    broker = cluster.spec.brokers[0]
+    text = original(cluster, broker)
+    for each in list(EDITED)[: list(EDITED).index(stage) + 1]:
+        text = node_file(text, cluster.spec, broker, each)
+    cluster.nodes[broker.id].machine.write(broker.properties_file, FileContent(text.encode(), 0o600, 0, 0))
+    plan = await planned(cluster)
+    assert (plan.phase, plan.is_blocked) == ("PREFLIGHT", True)
+    assert {finding.code for finding in whole.findings} <= {finding.code for finding in plan.findings}
+    (finding,) = (f for f in plan.findings if (f.code, f.object) == ("PF37", cluster.spec.node_name(broker.id)))
+    assert finding.severity is Severity.BLOCKER
+    assert f"would start it in {EDITED[stage]}" in finding.observed
+    unapplied = [f.fix for f in plan.findings if (f.code, f.object) == ("PF44", finding.object)]
+    assert all("Do not restart" in fix for fix in unapplied), "the same lines, and no other way out"
+    assert bool(unapplied) is (stage is NodeStage.KRAFT)
+
+
+async def planned(cluster: FakeCluster) -> Plan:
     shelf = Shelf(cluster)
     ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts())
     await ActivityEnvironment().run(Planning(ports).make_plan, REQUEST)
-    plan = shelf.plans["p1"]
-    assert (plan.is_blocked, [finding.code for finding in plan.findings]) == (True, ["PF45"])
-    assert ", line " in plan.findings[0].observed
+    return shelf.plans["p1"]

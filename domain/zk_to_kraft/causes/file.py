@@ -12,9 +12,9 @@ from domain.zk_to_kraft.causes.case import (
     cause,
     some,
 )
-from domain.zk_to_kraft.guards import STAGE_OF_MODE, is_edited, may_finalize_by_itself
+from domain.zk_to_kraft.guards import is_edited, may_finalize_by_itself
 from domain.zk_to_kraft.modes import ControllerMode
-from domain.zk_to_kraft.pending_restart import EXPECTED, edit_of, fix_in_flight
+from domain.zk_to_kraft.pending_restart import edit_of
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, QuorumState
 
@@ -125,10 +125,8 @@ def file_cause(looked: Looked, node: BrokerSituation | ControllerSituation) -> I
         observed, expected, fix = _foreign(path, disk.file)
         yield cause(looked, WaitReason.FILE_CHANGED, name, observed=observed, expected=expected, fix=fix)
     elif isinstance(node, BrokerSituation) and node.stage is not None and is_edited(node):
-        runs, is_copied = STAGE_OF_MODE[node.mode], looked.situation.is_copy_made
-        observed = edit_of(node, looked.observation, looked.spec)
-        fix = fix_in_flight(name, path, runs, node.stage, is_copied=is_copied)
-        yield cause(looked, WaitReason.FILE_CHANGED, name, observed=observed, expected=EXPECTED, fix=fix)
+        edit = edit_of(node, looked.observation, looked.spec, is_copied=looked.situation.is_copy_made)
+        yield cause(looked, WaitReason.FILE_CHANGED, name, observed=edit.observed, expected=edit.expected, fix=edit.fix)
 
 
 def _foreign(path: str, file: PropertiesFile | None) -> tuple[str, str, str]:

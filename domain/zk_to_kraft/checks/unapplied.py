@@ -11,7 +11,7 @@ from domain.properties import edit, parse
 from domain.redaction import is_shown, shown_name
 from domain.survey import Override, StartedWith, Unapplied
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, some, unverifiable
-from domain.zk_to_kraft.node_config import is_staged, node_file
+from domain.zk_to_kraft.node_config import is_staged, node_file, stage_of
 
 CODE = "PF44"
 PART = "what brokers run with"
@@ -24,6 +24,10 @@ EXPECTED = "a restart puts nothing into force but the migration's own lines"
 FIX = (
     "Put those lines back as they were, in the file and in whatever writes it. If they are meant, restart {} yourself first, "
     "and see that it serves."
+)
+FIX_OF_MODE = (
+    "Put those lines back as they were, in the file and in whatever writes it. Do not restart {} before: the file would start "
+    "it in another mode, as PF37 says."
 )
 
 
@@ -127,7 +131,8 @@ def _unapplied(seen: Surveyed) -> Iterator[Finding]:
             fix = "Let the user of client_properties describe the cluster's configs (DescribeConfigs), or compare yourself and "
             yield unverifiable(CODE, name, why, EXPECTED, f"{fix}accept this finding.", Severity.WARNING)
         elif (finding := differing(name, broker.properties_file, found)) is not None:
-            yield finding
+            is_of_mode = stage_of(seen.properties(broker.id), Role.BROKER) is not NodeStage.ZOOKEEPER
+            yield finding.model_copy(update={"fix": FIX_OF_MODE.format(name)}) if is_of_mode else finding
 
 
 CHECKS = (

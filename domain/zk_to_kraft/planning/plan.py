@@ -33,6 +33,7 @@ from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.planning.base_file import dropped_keys
 from domain.zk_to_kraft.planning.basis import basis_of
@@ -128,9 +129,10 @@ def _is_silent(observation: Observation, situation: Situation) -> bool:
 
 def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
     """Of all checks that still say something where the cluster is; the gravest first."""
-    phase = phase_of(situation_of(observation, spec, policy))
+    situation = situation_of(observation, spec, policy)
+    phase = phase_of(situation)
     if phase not in BEFORE_BROKERS:
-        return ()
+        return edits_in_flight(situation, observation, spec)
     met = MET_BY_CONTROLLERS if phase is Phase.CONTROLLERS_UP else frozenset()
     found = [finding for finding in preflight(observation, spec, policy) if finding.code not in met]
     return _gravest_first(found)
