@@ -31,7 +31,7 @@ class Adopting:
         at = datetime.now(UTC)
         is_counting = self._are_signals_trusted or request.kind in COUNTING_ANYWAY
         refused = None if is_counting else f"signal_approvals is off: {request.kind} through the API"
-        await self._ports.ledger.add_command(
+        stored = await self._ports.ledger.add_command(
             Command(
                 id=request.command_id,
                 migration_id=request.migration_id,
@@ -50,4 +50,4 @@ class Adopting:
         )
         if request.refused_because is not None:
             await self._ports.ledger.mark_refused(request.command_id, request.refused_because)
-        return refused or request.refused_because
+        return stored.refused_because or request.refused_because

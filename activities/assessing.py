@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from socket import gethostname
 from typing import TypeVar
@@ -18,6 +18,8 @@ from activities.observing.suspects import POISON_SECONDS
 from activities.other_installations import ensure_sole_leader
 from activities.ports.stores import Ledger
 from activities.survey.surveying import with_survey
+from domain.approvals import FINAL_GATES, Attempt, is_held, state_of
+from domain.approvals import seen as approval_seen
 from domain.contracts import ActivityName, Assessment, AssessRequest, StepRequest
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
@@ -25,7 +27,7 @@ from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, T
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
-from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind, EventDraft
+from domain.records import ApprovalState, ClusterRecord, Command, CommandKind, EventDraft
 from domain.set_back import KIND, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
@@ -141,10 +143,14 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
     """
     if request.revert is not None:
         return Ruling(is_held=await _is_held(request, ports), accepted_losses=request.revert.accepted_losses)
-    approvals = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
+    now = datetime.now(UTC)
+    commands = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
+    approvals = {gate: _given(command, request, now) for gate, command in commands.items() if command is not None}
+    seen = [approval_seen(command, now) for command in commands.values() if command is not None]
     reports = await ports.ledger.newest_reports(request.cluster, CheckName.METADATA)
     return Ruling(
         approvals={gate: given for gate, given in approvals.items() if given is not None},
+        seen=tuple(one for one in seen if one is not None),
         is_held=await _is_held(request, ports),
         reports=tuple(reports),
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
@@ -179,17 +185,25 @@ async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -
     return replace(others, kept=kept, copy=await ledger.newest_report(migration_id, CheckName.COPY))
 
 
-async def _approval(migration_id: str, gate: GateName, command_id: str, ports: Ports) -> GivenApproval | None:
+async def _approval(migration_id: str, gate: GateName, command_id: str, ports: Ports) -> Command | None:
+    """The command, if it is an approval of this gate of this migration."""
     command = await ports.ledger.command(command_id)
-    if (
-        command is None
-        or command.migration_id != migration_id
-        or command.kind is not CommandKind.APPROVE
-        or command.gate is not gate
-        or command.refused_because is not None
-    ):
+    if command is None or command.migration_id != migration_id or command.gate is not gate:
         return None
-    return GivenApproval(evidence_hash=command.evidence_hash, is_consumed=command.consumed_at is not None)
+    return command if command.kind is CommandKind.APPROVE else None
+
+
+def _given(command: Command, request: AssessRequest | StepRequest, now: datetime) -> GivenApproval | None:
+    """The approval, as far as it counts. One that is consumed counts for its section: that of the end lasts, a failover's is
+    the attempt that consumed it."""
+    state = state_of(command, now)
+    if state is ApprovalState.ARMED:
+        return GivenApproval(evidence_hash=command.evidence_hash)
+    is_ours = isinstance(request, StepRequest) and command.consumed_by == request.step_id
+    is_of_section = is_ours if command.gate not in FINAL_GATES else state in {ApprovalState.CONSUMED, ApprovalState.DONE}
+    if command.consumed_at is None or not is_of_section:
+        return None
+    return GivenApproval(evidence_hash=command.evidence_hash, is_consumed=True)
 
 
 async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
@@ -205,14 +219,8 @@ async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
 
 
 async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
-    """Whether the newest order is to hold. A step may have been waiting for a worker since before it was given."""
-    orders = [
-        command.kind in HOLDING
-        for command in await ports.ledger.commands(request.migration_id)
-        if command.refused_because is None
-        and (command.kind in HOLDING or (command.kind in LIFTING and command.id in request.applied_commands))
-    ]
-    return bool(orders) and orders[-1]
+    """A step may have been waiting for a worker since before the hold was given."""
+    return is_held(await ports.ledger.commands(request.migration_id), request.applied_commands)
 
 
 def _elsewhere() -> Transient:
@@ -292,23 +300,61 @@ async def _ensure_not_set_back(request: AssessRequest | StepRequest, ports: Port
     raise Superseded(f"{why}: it stops")
 
 
+@dataclass(frozen=True)
+class LastLook:
+    """What the last look before an effect saw: why the step may not be taken, if so, and the hash of the evidence."""
+
+    why_not: str | None
+    evidence_hash: str = ""
+
+
 async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
-    """Why the step may not be taken any more: `None` when `request.looks` fresh looks in a row decide the very same one.
+    """Why the step may not be taken any more, as in `last_look`."""
+    return (await last_look(request, ports)).why_not
+
+
+async def last_look(request: StepRequest, ports: Ports) -> LastLook:
+    """Whether the step may still be taken: when `request.looks` fresh looks in a row decide the very same one.
 
     Nothing has been touched yet: so silence is told, and the next decision waits for it by name, rather than retried unseen.
     """
     await ensure_not_superseded(request, ports)
+    evidence_hash = ""
     for look in range(request.looks):
         if look:
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
         looked, silent = await answer_or_silence(look_and_decide(request, ports))
         if looked is None:
-            return silent
+            return LastLook(silent)
         assessment, _, _ = looked
         if assessment.decision != request.step:
             reason = getattr(assessment.decision, "reason", assessment.decision.decision)
-            return f"a fresh look right before the effect decides otherwise: {reason}"
-    return None
+            return LastLook(f"a fresh look right before the effect decides otherwise: {reason}")
+        evidence_hash = assessment.evidence_hash
+    return LastLook(None, evidence_hash)
+
+
+async def why_not_approved(request: StepRequest, evidence_hash: str, ports: Ports) -> str | None:
+    """Consume the approval of the step's gate: why it does not allow the write that comes next, or `None` where it does, and
+    where the step needs none. Call it right before that write: without the ledger's answer there is none.
+
+    `evidence_hash`: as the last look before the write saw it.
+    """
+    gate = request.step.gate
+    if gate is None:
+        return None
+    return await ports.ledger.consume_approval(
+        Attempt(
+            id=request.step_id,
+            migration_id=request.migration_id,
+            cluster=request.cluster,
+            generation=request.generation,
+            gate=gate,
+            command_id=request.approvals[gate],
+            evidence_hash=evidence_hash,
+            applied_commands=request.applied_commands,
+        )
+    )
 
 
 async def answer_or_silence(asked: Awaitable[T]) -> tuple[T | None, str]:

@@ -1,7 +1,7 @@
 """What goes out. Every field is always there: `null` says that there is nothing, absence is never an answer."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,15 +11,19 @@ from api.links import cluster_url, migration_url, report_url, temporal_ui_url
 from api.outgoing import Outgoing
 from api.summaries import SummaryAnswer
 from api.wiring import Wiring
+from domain.approvals import seen, state_of
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import (
+    ApprovalSeen,
+    ApprovalState,
     ClusterRecord,
     Command,
     CommandKind,
     Event,
+    Hold,
     InHand,
     MigrationKind,
     MigrationRecord,
@@ -150,7 +154,8 @@ class MigrationLinks(Outgoing):
 
 class MigrationAnswer(Outgoing):
     """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now.
-    `in_hand`: the step that is being carried out; `observe` while the cluster is observed before the first one. `summary`:
+    `in_hand`: the step that is being carried out; `observe` while the cluster is observed before the first one. `hold`: from
+    the moment at which it was accepted. `approvals`: those that are armed or consumed now, as the ledger has them. `summary`:
     once it has ended.
     """
 
@@ -163,9 +168,11 @@ class MigrationAnswer(Outgoing):
     phase: str | None
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
+    hold: Hold | None
     in_hand: InHand | None
     nodes: list[NodeStatus]
     gates: list[GateAnswer]
+    approvals: list[ApprovalSeen]
     findings: list[Finding]
     outcome: str | None
     summary: SummaryAnswer | None
@@ -183,9 +190,14 @@ class MigrationAnswer(Outgoing):
 
     @classmethod
     def of(
-        cls, record: MigrationRecord, wiring: Wiring, reports: Sequence[DriftReport], summary: SummaryAnswer | None
+        cls,
+        record: MigrationRecord,
+        wiring: Wiring,
+        reports: Sequence[DriftReport],
+        approvals: Sequence[Command],
+        summary: SummaryAnswer | None,
     ) -> "MigrationAnswer":
-        """`reports`: those that the open gate's evidence names."""
+        """`reports`: those that the open gate's evidence names. `approvals`: the open ones."""
         progress = record.progress
         shared = record.model_dump(
             include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
@@ -200,9 +212,11 @@ class MigrationAnswer(Outgoing):
             phase=progress.phase,
             progress=ProgressAnswer.of(progress),
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
+            hold=progress.hold,
             in_hand=progress.in_hand,
             nodes=list(progress.nodes),
             gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, reports)],
+            approvals=[one for one in (seen(command, datetime.now(UTC)) for command in approvals) if one is not None],
             findings=list(progress.findings),
             outcome=progress.outcome,
             summary=summary,
@@ -217,7 +231,12 @@ class MigrationList(Outgoing):
 
 
 class CommandAnswer(Outgoing):
-    """What a person asked for, and what became of it. `consumed_at`: when the first irreversible step used an approval."""
+    """What a person asked for, and what became of it. `gate`: also the one that a resume may begin.
+
+    `takes_effect_after`: the gate whose irreversible section a hold came into, and after which it takes effect. Of an
+    approval: `approval`, its state; `expires_at`; `consumed_at` and `consumed_by`, the step that used it first; `closed_at`
+    and `closed_because`, once it counts no more.
+    """
 
     id: str
     migration_id: str
@@ -233,11 +252,22 @@ class CommandAnswer(Outgoing):
     status: CommandStatus
     delivered_at: datetime | None
     refused_because: str | None
+    takes_effect_after: GateName | None
+    approval: ApprovalState | None
+    expires_at: datetime | None
     consumed_at: datetime | None
+    consumed_by: str | None
+    closed_at: datetime | None
+    closed_because: str | None
 
     @classmethod
     def of(cls, command: Command) -> "CommandAnswer":
-        return cls(status=status_of(command), **command.model_dump())
+        return cls(
+            status=status_of(command),
+            approval=state_of(command, datetime.now(UTC)),
+            takes_effect_after=command.gate if command.kind is CommandKind.HOLD else None,
+            **command.model_dump(exclude={"closed_as"}),
+        )
 
 
 class CommandList(Outgoing):

@@ -40,15 +40,20 @@ class Call:
     command_id: str | None = None
     problem: ProblemKind | None = None
     status: int = field(default=0)
+    answered_at: datetime | None = None
+    is_told: bool = False
+    """Whether an event of its own tells the same: that of a command that was refused."""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """From where it came, for the event of what it asked for."""
+        return {"source": self.source, "request_id": self.request_id, "method": self.method, "path": self.path}
 
     def as_event(self) -> EventDraft:
         is_accepted = self.status < 400
         data = {
             "principal": PRINCIPAL,
-            "source": self.source,
-            "request_id": self.request_id,
-            "method": self.method,
-            "path": self.path,
+            **self.origin,
             "status": self.status,
             "problem": self.problem.code if self.problem else None,
             "command_id": self.command_id,
@@ -58,7 +63,7 @@ class Call:
             kind="call-accepted" if is_accepted else "call-refused",
             cluster=self.cluster or "",
             migration_id=self.migration_id,
-            at=self.started_at,
+            at=self.answered_at or self.started_at,
             data=data,
         )
 
@@ -81,7 +86,8 @@ class Audit:
 
     async def record(self, call: Call) -> None:
         """Write the call now, or keep it when the ledger is known not to answer."""
-        self._keep(call.as_event())
+        if not call.is_told:
+            self._keep(call.as_event())
         if call.problem is not ProblemKind.LEDGER_UNAVAILABLE:
             await self.write_kept()
 

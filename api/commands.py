@@ -8,6 +8,7 @@ A workflow that has taken a rollback looks at the cluster before it answers, as 
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -45,6 +46,8 @@ CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
 
 OF_THE_WAY = frozenset({RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED})
 """Never said of an order: the login, or a proxy."""
+
+NO_CALLS: Mapping[str, Mapping[str, str]] = {}
 
 HAS_ENDED = "The migration ended before the command reached it, or before its answer was seen: its events say what it did."
 
@@ -85,19 +88,29 @@ class Courier:
         """What Temporal said of commands that it did not take when they were sent last, by their ids."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def submit(self, command: Command) -> Command:
-        """Store a command and try to deliver it: the command, with what became of it within the time limit."""
-        await self._ledger.add_command(command)
+    async def submit(self, record: MigrationRecord, command: Command, call: Mapping[str, str]) -> Command:
+        """Store a command and try to deliver it: the command, with what became of it within the time limit.
+
+        `call`: from where it was asked for. Its event has that when it is refused now, so the refused call needs no other.
+        """
+        written = await self._ledger.add_command(command)
+        if written.refused_because is not None:
+            refused = Answer(CommandStatus.REFUSED, written.refused_because)
+            await self._ledger.record_event(_event(record, written, refused, datetime.now(UTC), call))
+            return written
         with suppress(TimeoutError):  # Then it is pending, as the ledger says.
             async with asyncio.timeout(DELIVERY_LIMIT.total_seconds()):
-                await self.deliver(command.migration_id)
+                await self.deliver(command.migration_id, {command.id: call})
         stored = await self._ledger.command(command.id)
         if stored is None:
             raise NoSuchCommand(command.id)
         return stored
 
-    async def deliver(self, migration_id: str) -> None:
-        """Deliver what is pending, oldest first, up to the first that the workflow does not take now."""
+    async def deliver(self, migration_id: str, calls: Mapping[str, Mapping[str, str]] = NO_CALLS) -> None:
+        """Deliver what is pending, oldest first, up to the first that the workflow does not take now.
+
+        `calls`: of commands that a call waits for, by their ids.
+        """
         turn = self._turns.setdefault(migration_id, asyncio.Lock())
         async with turn:
             pending = [c for c in await self._ledger.commands(migration_id) if status_of(c) is CommandStatus.PENDING]
@@ -108,7 +121,7 @@ class Courier:
                 answer = await self._ask(record, command, ANSWER_LIMIT if command is pending[-1] else PASSING_LIMIT)
                 self._keep(command, answer)
                 if answer.status is not CommandStatus.PENDING:
-                    await self._note(record, command, answer)
+                    await self._note(record, command, answer, calls.get(command.id, {}))
                 elif not answer.is_taken:
                     return
 
@@ -118,16 +131,21 @@ class Courier:
             self.unsent[command.id] = answer.because
 
     async def _ask(self, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
-        """Also of a run that is over: it may have taken the command, and Temporal remembers what it answered."""
+        """Also of a run that is over: it may have taken the command, and Temporal remembers what it answered.
+
+        An approval that was closed before it arrived is not delivered any more.
+        """
+        if command.closed_as is not None:
+            return Answer(CommandStatus.REFUSED, f"It is {command.closed_as}: {command.closed_because}")
         if record.run_id is not None:
             return await send(self._temporal, record, command, patience)
         has_ended = record.ended_at is not None
         return Answer(CommandStatus.REFUSED, HAS_ENDED) if has_ended else Answer(CommandStatus.PENDING)
 
-    async def _note(self, record: MigrationRecord, command: Command, answer: Answer) -> None:
+    async def _note(self, record: MigrationRecord, command: Command, answer: Answer, call: Mapping[str, str]) -> None:
         at = datetime.now(UTC)
         # The event first: a crash in between repeats both, and the event's key makes it one.
-        await self._ledger.record_event(_event(record, command, answer, at))
+        await self._ledger.record_event(_event(record, command, answer, at, call))
         if answer.status is CommandStatus.DELIVERED:
             await self._ledger.mark_delivered(command.id, at)
         else:
@@ -201,7 +219,9 @@ async def _may_be_elsewhere(temporal: Temporal, record: MigrationRecord) -> bool
 
 def message_of(command: Command) -> ApprovalMessage | HoldMessage | RollbackMessage:
     if command.kind in {CommandKind.HOLD, CommandKind.RESUME}:
-        return HoldMessage(by=command.by, reason=command.reason, command_id=command.id)
+        named = "begin" if command.kind is CommandKind.RESUME else "after"
+        gate = {named: command.gate} if command.gate is not None else {}
+        return HoldMessage(by=command.by, reason=command.reason, command_id=command.id, **gate)
     if command.kind is CommandKind.ROLLBACK:
         return RollbackMessage(
             by=command.by,
@@ -234,7 +254,7 @@ def _answer_of(cause: BaseException, *, has_ended: bool) -> Answer:
     return Answer(CommandStatus.REFUSED, because)
 
 
-def _event(record: MigrationRecord, command: Command, answer: Answer, at: datetime) -> EventDraft:
+def _event(record: MigrationRecord, command: Command, answer: Answer, at: datetime, call: Mapping[str, str]) -> EventDraft:
     return EventDraft(
         key=f"command/{command.id}/{answer.status}",
         kind=f"command-{answer.status}",
@@ -250,5 +270,6 @@ def _event(record: MigrationRecord, command: Command, answer: Answer, at: dateti
             "by": command.by,
             "reason": command.reason,
             "because": answer.because or None,
+            **(call if answer.status is CommandStatus.REFUSED else {}),
         },
     )

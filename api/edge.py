@@ -86,7 +86,7 @@ class _Answering:
 
     async def _begin(self, message: Message) -> None:
         call = call_in(self._scope)
-        call.status = message["status"]
+        call.status, call.answered_at = message["status"], datetime.now(UTC)
         MutableHeaders(scope=message)["X-Request-Id"] = call.request_id
         _add_subject(call, self._scope)
         _log(call)

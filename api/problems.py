@@ -31,6 +31,7 @@ class ProblemKind(Enum):
     CLUSTER_ID_TAKEN = (409, "The Kafka cluster is registered under another name")
     PLAN_NOT_MADE = (409, "The plan has not been made")
     MIGRATION_ENDED = (409, "The migration has ended")
+    BEGIN_NOT_NAMED = (409, "A resume would begin what cannot be undone")
     COMMAND_REFUSED = (409, "The migration refused the command")
     ROLLBACK_REFUSED = (409, "The migration refused to go back")
     NO_WAY_BACK = (409, "There is no way back from here")
@@ -82,6 +83,7 @@ class ProblemBody(BaseModel):
     detail: str = Field(description="What was found, and what to do.")
     errors: list[FieldError] | None = Field(default=None, description="With `invalid-request`: which fields.")
     links: dict[str, str] | None = Field(default=None, description="What is in the way, e.g. `migration`.")
+    gate: str | None = Field(default=None, description="With `begin-not-named`: the gate whose approval is armed.")
     missing: list[str] | None = Field(default=None, description="With `not-ready`: what is missing.")
 
 

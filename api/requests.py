@@ -133,6 +133,13 @@ class CheckOrder(Incoming):
 
 
 class HoldRequest(Incoming):
-    """`POST /migrations/{id}/hold` and `/resume`."""
+    """`POST /migrations/{id}/hold`."""
 
     reason: Reason
+
+
+class ResumeRequest(Incoming):
+    """`POST /migrations/{id}/resume`. `begin`: the gate whose armed approval it may begin; without one it begins none."""
+
+    reason: Reason
+    begin: GateName | None = None

@@ -12,7 +12,7 @@ from domain.blocker import Blocker
 from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
+from domain.records import ApprovalSeen, ClusterRecord, CommandKind, EventDraft, Hold, NodeStatus, OpenGate, Progress, Waiting
 from domain.set_back import RunPosition
 
 
@@ -109,6 +109,7 @@ class CarriedState(Payload):
     revert: RevertOrder | None = None
     is_way_back_closed: bool = False
     waiting: Waiting | None = None
+    hold: Hold | None = None
     gate: OpenGate | None = None
     untold: tuple[EventDraft, ...] = ()
     silence: Silence | None = None
@@ -184,8 +185,9 @@ class Assessment(Payload):
     """What one look led to. At most 64 KiB; the whole observation is the artefact named by `observation`.
 
     `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times; in a hold the nodes
-    too. `stands`: where the step only compares anew, the gate or the wait that holds until it says otherwise; whoever sees it
-    goes on seeing it.
+    too. `evidence_hash`: of the evidence as it is now. `approvals`: those that the workflow asked about, as the ledger has
+    them. `gate`: the open one, also behind a hold. `stands`: where the step only compares anew, the gate or the wait that holds
+    until it says otherwise; whoever sees it goes on seeing it.
     """
 
     phase: str | None
@@ -194,6 +196,8 @@ class Assessment(Payload):
     digest: str
     observation: str
     observed_at: datetime
+    evidence_hash: str = ""
+    approvals: tuple[ApprovalSeen, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()
     gauges: Gauges = Gauges()
     gate: OpenGate | None = None
@@ -275,8 +279,8 @@ class RecordRequest(Payload):
 class AdoptRequest(Payload):
     """An order that came as a bare signal or update: `command_id` is made from the run, so a retry is the same command.
 
-    An approval has a gate and a hash; a rollback has the hash of its preview, or the losses that it accepts. `refused_because`:
-    it was written down as one that counts, and the migration has refused it since.
+    An approval has a gate and a hash, a resume the gate that it may begin, a rollback the hash of its preview, or the losses
+    that it accepts. `refused_because`: it was written down as one that counts, and the migration has refused it since.
     """
 
     migration_id: str
@@ -355,10 +359,16 @@ class ApprovalMessage(Payload):
 
 
 class HoldMessage(Payload):
-    """Update `hold` or `resume`."""
+    """Update `hold` or `resume`, and signal `resume`.
+
+    `begin`: the gate whose armed approval a resume may begin. `after`: of a hold, the gate whose irreversible section it came
+    into.
+    """
 
     by: str = ""
     reason: str = ""
+    begin: str = ""
+    after: str = ""
     command_id: str | None = None
 
 

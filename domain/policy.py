@@ -142,6 +142,12 @@ class MigrationPolicy(BaseModel):
         gt=timedelta(0),
         description="How old the newest report of the comparison of clients' data may be for finalize to be open.",
     )
+    approval_expires_after: Duration | None = Field(
+        default=timedelta(days=1),
+        gt=timedelta(0),
+        description="How long an approval counts that nothing has used, as while the migration is held. The gate asks again "
+        "afterwards. `null`: it counts until a person holds or rejects.",
+    )
     recheck_interval: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),

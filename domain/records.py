@@ -56,6 +56,23 @@ class CommandKind(StrEnum):
     ROLLBACK = "rollback"
 
 
+class ApprovalState(StrEnum):
+    """The life of an approval. `domain.approvals` has the rules, the ledger applies them."""
+
+    ARMED = "armed"
+    """It counts, and nothing irreversible has begun under it."""
+    CONSUMED = "consumed"
+    """An attempt has taken it, and what it allows is under way: nothing takes that back."""
+    DONE = "done"
+    """What it allowed has ended."""
+    WITHDRAWN = "withdrawn"
+    """Rejected while it was armed."""
+    VOID = "void"
+    """A hold, a rollback, another approval or other evidence came before it was consumed."""
+    EXPIRED = "expired"
+    """Nothing consumed it in time."""
+
+
 HOLDING = frozenset({CommandKind.HOLD, CommandKind.REJECT})
 """These count from the moment at which they are written."""
 
@@ -65,9 +82,14 @@ LIFTING = frozenset({CommandKind.RESUME, CommandKind.ROLLBACK})
 
 
 class Command(Record):
-    """What a person asked for. Written before it is sent; `consumed_at` is set by the first irreversible effect.
+    """What a person asked for. Written before it is sent.
 
-    A rollback is bound to the preview that was looked at, by its hash, or names the losses that it accepts.
+    `gate`: of an approval or a rejection its gate; of a resume the one that it may begin; of a hold the one whose
+    irreversible section it came into, and after which it takes effect. A rollback is bound to the preview that was looked
+    at, by its hash, or names the losses that it accepts.
+
+    Of an approval: `expires_at`; `consumed_at` and `consumed_by`, the attempt (a step's id) that was the first to need it;
+    `closed_at`, `closed_as` and `closed_because` once it counts no more.
     """
 
     id: str
@@ -83,6 +105,42 @@ class Command(Record):
     at: datetime
     delivered_at: datetime | None = None
     refused_because: str | None = None
+    expires_at: datetime | None = None
+    consumed_at: datetime | None = None
+    consumed_by: str | None = None
+    closed_at: datetime | None = None
+    closed_as: ApprovalState | None = None
+    closed_because: str | None = None
+
+
+class HoldEffect(StrEnum):
+    """When an accepted hold takes effect."""
+
+    NOW = "now"
+    AFTER_STEP = "after-step"
+    """The step in hand is finished first."""
+    AFTER_SECTION = "after-section"
+    """An irreversible section has begun, and is finished first: half of it is worse than either end."""
+
+
+class Hold(Record):
+    """A hold, from the moment at which it was accepted until it is lifted."""
+
+    by: str
+    reason: str
+    since: datetime
+    takes_effect: HoldEffect
+
+
+class ApprovalSeen(Record):
+    """An approval as the ledger has it now. `until`: when it expires."""
+
+    command_id: str
+    gate: GateName
+    state: ApprovalState
+    by: str
+    at: datetime
+    until: datetime | None = None
     consumed_at: datetime | None = None
 
 
@@ -150,6 +208,7 @@ class Progress(Record):
     intent: Intent = Intent.FORWARD
     phase: str | None = None
     waiting: Waiting | None = None
+    hold: Hold | None = None
     in_hand: InHand | None = None
     nodes: tuple[NodeStatus, ...] = ()
     gate: OpenGate | None = None

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from domain.approvals import in_state
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
 from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
-from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
+from domain.records import DECIDING, HOLDING, LIFTING, ApprovalState, Command, Event, MigrationRecord, MigrationState, Waiting
 from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
@@ -92,7 +93,8 @@ def of_waiting(
     if waiting.reason == APPROVAL:
         yield _approval(record, waiting, commands, now)
     elif waiting.reason == WaitReason.HELD:
-        yield _held(waiting, blocked, _lifting(commands, waiting.since, now, is_mute=is_mute))
+        armed = in_state(commands, ApprovalState.ARMED, now)
+        yield _held(waiting, blocked, _lifting(commands, waiting.since, now, is_mute=is_mute), armed[-1] if armed else None)
     elif not is_known:
         yield blocker(
             waiting.reason,
@@ -134,9 +136,9 @@ def _approval(record: MigrationRecord, waiting: Waiting, commands: Sequence[Comm
 
 
 def _is_on_its_way(command: Command, now: datetime) -> bool:
-    """It was not refused, and has not been with the migration for so long that it has done what it does."""
+    """It was not refused nor closed, and has not been with the migration for so long that it has done what it does."""
     is_spent = command.delivered_at is not None and is_over(command.delivered_at, now, TAKEN_WITHIN)
-    return command.refused_because is None and not is_spent
+    return command.refused_because is None and command.closed_as is None and not is_spent
 
 
 def _lifting(commands: Sequence[Command], since: datetime, now: datetime, *, is_mute: bool) -> Command | None:
@@ -149,9 +151,10 @@ def _lifting(commands: Sequence[Command], since: datetime, now: datetime, *, is_
     return orders[-1] if is_mute or _is_on_its_way(orders[-1], now) else None
 
 
-def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) -> Blocker:
+def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None, armed: Command | None) -> Blocker:
     """By whom, as the migration itself tells it: a person, or ourselves after an error that trying again cannot mend.
-    `lifting`: what ends it, and is not to be seen in what the migration has told last.
+    `lifting`: what ends it, and is not to be seen in what the migration has told last. `armed`: the approval that a resume may
+    begin.
     """
     holds = [event for event in events if event.kind == "held"]
     has_failed = bool(holds) and "error" in holds[-1].data
@@ -162,10 +165,18 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
         taken = "has taken that, and told nothing since" if is_taken else "has not taken that yet"
         asked = f". {lifting.by} has asked for {lifting.kind} at {lifting.at:%H:%M:%S} UTC, and the migration {taken}"
     way = f"{mend}: POST /migrations/{{id}}/resume or /rollback."
+    waits = ""
+    if armed is not None:
+        until = f"until {armed.expires_at:%Y-%m-%d %H:%M:%S} UTC" if armed.expires_at is not None else "without an end"
+        waits = f". The approval of {armed.gate} by {armed.by} at {armed.at:%Y-%m-%d %H:%M:%S} UTC is armed {until}"
+        way = (
+            f'{mend}: POST /migrations/{{id}}/resume with "begin": "{armed.gate}" starts what cannot be undone. To resume '
+            f"without it, reject {armed.gate} first (POST /migrations/{{id}}/approvals). Or POST /migrations/{{id}}/rollback."
+        )
     return blocker(
         WaitReason.HELD,
         "the migration",
-        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{again}{asked}",
+        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{again}{waits}{asked}",
         expected="nobody holds it",
         fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{stop_it}{way if lifting is None else ASKED}",
         since=waiting.since,

@@ -11,6 +11,7 @@ from uuid import uuid4
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from domain.approvals import Attempt
 from domain.cluster import ClusterSpec
 from domain.drift.report import CheckName, DriftReport
 from domain.machines.notes import MachineNote
@@ -27,7 +28,7 @@ from domain.records import (
     Progress,
 )
 from domain.set_back import ToldByRuns
-from ledger import chain, clusters, commands, migrations, notes, plans, reports
+from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of
 from ledger.errors import (
     ActiveMigration,
@@ -198,16 +199,12 @@ class SqlLedger:
 
     # Commands
 
-    async def add_command(self, command: Command) -> None:
-        """Store what a person asked for. The same id again changes nothing. Raises `NoSuchMigration`."""
+    async def add_command(self, command: Command) -> Command:
+        """Store what a person asked for, and what it does to approvals (`domain.approvals`): the command as it is stored.
 
-        async def add(connection: AsyncConnection) -> None:
-            if await migrations.find(connection, command.migration_id) is None:
-                raise NoSuchMigration(command.migration_id)
-            if await commands.find(connection, command.id) is None:
-                await commands.insert(connection, command)
-
-        await self._database.write(add)
+        The same id again changes nothing. Raises `NoSuchMigration`.
+        """
+        return await self._database.write(lambda connection: approvals.add(connection, command, self._now()))
 
     async def command(self, command_id: str) -> Command | None:
         return await self._database.read(lambda connection: commands.find(connection, command_id))
@@ -228,9 +225,14 @@ class SqlLedger:
         """The workflow has refused the command. The first reason stands. Raises `NoSuchCommand`."""
         await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.refused_because, because))
 
-    async def consume_command(self, command_id: str, at: datetime) -> None:
-        """Mark an approval as used by an irreversible effect; used already is fine. Raises `NoSuchCommand`."""
-        await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.consumed_at, at))
+    async def consume_approval(self, attempt: Attempt) -> str | None:
+        """Consume an approval for an irreversible write: why it does not allow it, or `None` where it does. A retry of the
+        attempt goes on. Raises `NoSuchCluster` or `NoSuchMigration`."""
+        return await self._database.write(lambda connection: approvals.consume(connection, attempt, self._now()))
+
+    async def open_approvals(self, migration_ids: Sequence[str]) -> list[Command]:
+        """Approvals of these migrations that are armed or consumed, oldest first."""
+        return await self._database.read(lambda connection: approvals.find_open(connection, migration_ids, self._now()))
 
     # Reports
 
@@ -309,7 +311,8 @@ class SqlLedger:
     async def record(
         self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None
     ) -> None:
-        """Append events (a key seen before is skipped) and set the progress, in one transaction.
+        """Append events (a key seen before is skipped), close the approvals that they tell of, and set the progress, in one
+        transaction.
 
         Progress that was true (`as_of`) before what is stored is passed over. A terminal state ends the migration at the last
         event's time. Raises `NoSuchMigration`, or `MigrationHasEnded` when it has ended in another state than `progress` has:
@@ -321,6 +324,7 @@ class SqlLedger:
         async def write(connection: AsyncConnection) -> None:
             migration = await migrations.lock(connection, migration_id)
             await chain.append(connection, drafts)
+            await approvals.close_told(connection, drafts)
             if progress is not None:
                 await migrations.set_progress(connection, migration, progress, at, self._now(), as_of)
                 if progress.state not in ACTIVE_STATES:

@@ -108,7 +108,12 @@ commands = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("delivered_at", UtcDateTime),
     Column("refused_because", Text),
+    Column("expires_at", UtcDateTime),
     Column("consumed_at", UtcDateTime),
+    Column("consumed_by", Text),
+    Column("closed_at", UtcDateTime),
+    Column("closed_as", Text),
+    Column("closed_because", Text),
     Index("ix_commands_migration_id_at", "migration_id", "at"),
 )
 

@@ -5,6 +5,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
+from domain.approvals import FINAL_GATES
 from domain.contracts import (
     Assessment,
     CarriedState,
@@ -15,11 +16,22 @@ from domain.contracts import (
     StepOutcome,
 )
 from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
-from domain.records import ACTIVE_STATES, InHand, MigrationState, OpenGate, Progress, Waiting
+from domain.records import (
+    ACTIVE_STATES,
+    ApprovalState,
+    Hold,
+    HoldEffect,
+    InHand,
+    MigrationState,
+    OpenGate,
+    Progress,
+    Waiting,
+)
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import (
+    APPROVAL,
     CLUSTER,
     FINAL_PHASES,
     details_of,
@@ -53,6 +65,19 @@ DIFFERS = frozenset({WaitReason.DRIFT_FOUND, WaitReason.COPY_DIFFERS, WaitReason
 """Waits after which an approval of `finalize` counts no more."""
 
 
+PASSING = frozenset({GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN})
+"""Gates that open because of a fault. Their approval is for that fault, not for the next one like it."""
+
+CLOSED_AS = {
+    ApprovalState.ARMED: ApprovalState.VOID,
+    ApprovalState.EXPIRED: ApprovalState.EXPIRED,
+    ApprovalState.CONSUMED: ApprovalState.DONE,
+}
+"""What an approval becomes that counts no more. The others are closed already."""
+
+KEEPERLESS = "keeperless"
+
+
 class Board:
     """Takes assessments in, and tells what is new in them. `restarts`: of which node how many, since the migration began."""
 
@@ -61,6 +86,7 @@ class Board:
         self.phase = carried.phase
         self.gate = carried.gate
         self.waiting = carried.waiting
+        self.hold = carried.hold
         self.alerts = carried.alerts
         self.restarts = dict(carried.restarts)
         self.is_way_back_closed = carried.is_way_back_closed
@@ -92,12 +118,16 @@ class Board:
         return self._progress.model_copy(update={"run_id": workflow.info().run_id})
 
     def note_phase(self, assessment: Assessment) -> None:
+        """At the end its approval is done. Every look is still told of it: what is consumed is not asked for again."""
+        self._orders.seen = assessment.approvals
         if assessment.phase is None or assessment.phase == self.phase:
             return
         self._outbox.tell("phase-entered", {"phase": assessment.phase, "from": self.phase})
         self.phase = assessment.phase
         workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
         self._progress = self._progress.model_copy(update=self._entered(assessment))
+        for gate in FINAL_GATES if assessment.phase == Phase.KRAFT else ():
+            self._tell_closed(gate, "the cluster runs on KRaft alone")
 
     def _entered(self, assessment: Assessment) -> dict[str, Any]:
         """What is recorded with a phase that has been entered: the run that found it may end before it notes the rest. What
@@ -118,7 +148,7 @@ class Board:
         assessment = self._as_people_see(assessment)
         heading = heading_of(assessment, self._orders.intent)
         self._note_way_back(heading)
-        self._forget_what_is_over(assessment)
+        self._close_what_is_over(assessment)
         self._note_gate(assessment.gate)
         self._note_waiting(assessment)
         self._note_alerts(assessment)
@@ -128,6 +158,7 @@ class Board:
                 intent=heading,
                 phase=self.phase,
                 waiting=self.waiting,
+                hold=self.hold,
                 nodes=with_restarts(assessment.nodes, self.restarts),
                 gate=self.gate,
                 steps_done=assessment.steps_done,
@@ -135,20 +166,35 @@ class Board:
                 alerts=self.alerts,
             )
         )
-        page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading)
+        page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading, self.hold)
         workflow.set_current_details(page)
 
     def note_turn(self) -> None:
-        """Where it goes is known at once, although the step in hand is finished first. No gate of the way forward is open, and
-        what that has waited for is no matter any more."""
+        """Where it goes is known at once, although the step in hand is finished first. No gate of the way forward is open, no
+        approval counts, and what that has waited for is no matter any more."""
+        for gate in tuple(self._orders.approvals):
+            self._close(gate, "a rollback was accepted", ApprovalState.ARMED)
         self.gate = None
         update: dict[str, Any] = {"intent": self._orders.intent, "gate": None}
         if self.waiting is None or self.waiting.reason != WaitReason.HELD:
             update |= {"state": MigrationState.REVERTING, "waiting": None}
         self._progress = self._progress.model_copy(update=update)
 
+    def note_hold(self, by: str, reason: str, after: str = "") -> HoldEffect:
+        """An accepted hold is shown at once, also when it takes effect later. `after`: the gate whose irreversible section it
+        came into, as the ledger says."""
+        is_later = after or any(self._orders.state_of(gate) is ApprovalState.CONSUMED for gate in self._orders.approvals)
+        step = HoldEffect.AFTER_STEP if self.in_hand is not None else HoldEffect.NOW
+        effect = HoldEffect.AFTER_SECTION if is_later else step
+        self.hold = Hold(by=by, reason=reason, since=workflow.now(), takes_effect=effect)
+        self._progress = self._progress.model_copy(update={"hold": self.hold})
+        self._outbox.send_soon()
+        return effect
+
     def note_resume(self) -> None:
         """The hold is over now, whatever is in the way: only a look tells that, and it may take long."""
+        self.hold = None
+        self._progress = self._progress.model_copy(update={"hold": None})
         if self.waiting is None or self.waiting.reason != WaitReason.HELD or not self._is_progress_known:
             return
         self._show_waiting(None)
@@ -169,7 +215,13 @@ class Board:
         self.in_hand, self._progress = None, self._progress.model_copy(update={"in_hand": None})
 
     def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
-        """Each node's part of it. A step that touched nobody tells the same of all of them."""
+        """Each node's part of it. A step that touched nobody tells the same of all of them.
+
+        The approval of a failover ends with it.
+        """
+        if step.gate is GateName.FAIL_OVER and outcome.is_done:
+            self._orders.seen = ()
+            self._close(GateName.FAIL_OVER, "the failover is done", ApprovalState.CONSUMED)
         spent: dict[str, Any] = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
         if self._request.policy.max_client_pause is not None and step.action is StepAction.ROLL_NODE:
             spent["client_pause_seconds"] = outcome.client_pause_seconds
@@ -207,10 +259,11 @@ class Board:
             for_people=True,
         )
         self.gate = None
+        self.hold = Hold(by=KEEPERLESS, reason=self._orders.held_because, since=workflow.now(), takes_effect=HoldEffect.NOW)
         self._show_waiting(waiting)
-        stopped = {"state": MigrationState.HELD, "waiting": waiting, "gate": None, "in_hand": None}
+        stopped = {"state": MigrationState.HELD, "waiting": waiting, "gate": None, "in_hand": None, "hold": self.hold}
         self._show(self._progress.model_copy(update=stopped))
-        workflow.set_current_details(details_of_error(self.phase, waiting))
+        workflow.set_current_details(details_of_error(self.phase, waiting, self._orders.seen))
 
     def note_cancel(self) -> None:
         """A migration that had ended before the cancellation came stays what it was."""
@@ -234,15 +287,27 @@ class Board:
         self.is_way_back_closed = True
         self._outbox.tell("way-back-closed", {"phase": self.phase, "why": "the quorum's log says that the migration is final"})
 
-    def _forget_what_is_over(self, assessment: Assessment) -> None:
+    def _close_what_is_over(self, assessment: Assessment) -> None:
         """Who approved something because of a fault did not mean the next one, also where no other gate opens in between."""
         decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
         if assessment.gauges.zookeeper_controller is not None and not is_begun:
-            self._orders.withdraw(GateName.FINALIZE_WITHOUT_RETURN)
+            self._close(GateName.FINALIZE_WITHOUT_RETURN, "ZooKeeper has answered again")
         if isinstance(decision, Wait) and decision.reason in DIFFERS:
-            self._orders.withdraw(GateName.FINALIZE)
+            self._close(GateName.FINALIZE, f"the comparison says {decision.reason}")
         if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
-            self._orders.withdraw(GateName.FAIL_OVER)
+            self._close(GateName.FAIL_OVER, "dual write lives again")
+
+    def _close(self, gate: GateName, why: str, assumed: ApprovalState | None = None) -> None:
+        """The approval that was given last at a gate counts no more. `assumed`: its state, where no look has seen it yet."""
+        self._tell_closed(gate, why, assumed)
+        self._orders.approvals.pop(gate, None)
+
+    def _tell_closed(self, gate: GateName, why: str, assumed: ApprovalState | None = None) -> None:
+        """The ledger closes the approval in the transaction that takes the event. Not told where it has closed it already."""
+        state = self._orders.state_of(gate) or assumed
+        if gate in self._orders.approvals and state in CLOSED_AS:
+            told = {"gate": gate, "command": self._orders.approvals[gate], "why": why}
+            self._outbox.tell(f"approval-{CLOSED_AS[state]}", told)
 
     def _as_people_see(self, assessment: Assessment) -> Assessment:
         """While both sides are only compared anew, a gate stays open and a wait stays as it was, for whoever saw it before.
@@ -265,13 +330,15 @@ class Board:
         elif self.gate is None or (self.gate.name, self.gate.evidence_hash) != (gate.name, gate.evidence_hash):
             self.gate = gate.model_copy(update={"since": workflow.now()})
             self._outbox.tell("gate-opened", {"gate": gate.name, "evidence_hash": gate.evidence_hash})
-            self._orders.forget_passing(but=gate.name)
+            self._close(gate.name, "the gate asks again: the evidence has changed, or nothing was written under it")
+            for passing in PASSING - {gate.name}:
+                self._close(passing, "the fault that the gate was opened for is over")
 
     def _note_waiting(self, assessment: Assessment) -> None:
         """The age of a wait goes on while its reason is the same, from run to run too."""
         waiting = waiting_of(assessment, workflow.now(), self._orders.held_because)
         before = self.waiting
-        if waiting is not None and self.gate is not None:
+        if waiting is not None and waiting.reason == APPROVAL and self.gate is not None:
             waiting = waiting.model_copy(update={"since": self.gate.since})
         elif waiting is not None and before is not None and before.reason == waiting.reason:
             waiting = waiting.model_copy(update={"since": before.since})

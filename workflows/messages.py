@@ -15,17 +15,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackMessage
-from domain.decisions import GateName, Intent
+from domain.decisions import GateName
 from domain.records import CommandKind
-from domain.zk_to_kraft.phases import Phase
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.stopping import reason_of
 from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean, message_of
-
-FINAL_GATES = (GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN)
 
 NO_WAY_BACK = "no way back: the quorum's log says that the migration is final"
 
@@ -43,6 +40,11 @@ class Messages:
 
     # --- at a gate -------------------------------------------------------------------------------------------------
 
+    def check_rejection(self, message: ApprovalMessage) -> None:
+        """At an open gate, and where an approval was given: the ledger says whether it comes too late."""
+        if message.gate not in self._orders.approvals:
+            self.check_gate(message)
+
     def check_gate(self, message: ApprovalMessage) -> None:
         if self._orders.is_known(message.command_id):
             return
@@ -50,8 +52,8 @@ class Messages:
         if gate is None or gate.name != message.gate:
             doing = waiting.reason if waiting is not None else "nothing"
             named = message.gate or "(none named)"
-            if message.gate in FINAL_GATES and message.gate in self._orders.approvals:
-                why = f"gate {named} is approved already, and the migration goes on by that"
+            if message.gate in self._orders.approvals:
+                why = f"gate {named} is approved already: GET /migrations/{{id}} shows that under `approvals`"
                 raise ApplicationError(why, type="GateNotOpen")
             why = (
                 f"gate {named} is not open: phase {self._board.phase}, waiting for {doing}. GET /migrations/{{id}} says under "
@@ -88,38 +90,24 @@ class Messages:
         message = clean(message)
         if self._orders.is_repeated(message.command_id):
             return "rejected before"
-        self._board.gate = None
-        self._orders.withdraw(GateName(message.gate))
         self._orders.hold(f"{message.gate} rejected by {message.by}: {message.reason}")
+        self._board.note_hold(message.by, f"{message.gate} rejected: {message.reason}")
         self._outbox.tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
-        if message.command_id is None:
-            await self._keep(self._approval(CommandKind.REJECT, message))
-        return "rejected"
+        too_late = await self._keep(self._approval(CommandKind.REJECT, message)) if message.command_id is None else None
+        return "rejected" if too_late is None else f"held; not rejected: {too_late}"
 
     # --- at any time -----------------------------------------------------------------------------------------------
 
     def check_hold(self, message: HoldMessage) -> None:
-        """Half of a finalisation is worse than either end of it; on the way back the phase only says where that began."""
-        if self._orders.is_known(message.command_id):
-            return
-        if self._orders.is_held:
+        if self._orders.is_held and not self._orders.is_known(message.command_id):
             raise ApplicationError(f"held already: {self._orders.held_because}", type="AlreadyHeld")
-        if self._orders.intent is Intent.FORWARD and self._has_begun_to_finalize():
-            why = "finalisation has begun, and is not held: half of it is worse than either end. It goes on to KRaft"
-            raise ApplicationError(why, type="FinalizationBegun")
-
-    def _has_begun_to_finalize(self) -> bool:
-        """The phase follows when a controller shows it. Without an approval it tells of a lost flag: that is no end."""
-        step, phase = self._board.in_hand, self._board.phase
-        if phase in FINAL_PHASES or (step is not None and step.gate is not None):
-            return True
-        return phase == Phase.FINALIZING and any(gate in self._orders.approvals for gate in FINAL_GATES)
 
     async def hold(self, message: HoldMessage) -> str:
         message = clean(message)
         if not self._orders.is_repeated(message.command_id):
             self._orders.hold(f"held by {message.by}: {message.reason}")
-            self._outbox.tell("held", {"by": message.by, "reason": message.reason})
+            effect = self._board.note_hold(message.by, message.reason, message.after)
+            self._outbox.tell("held", {"by": message.by, "reason": message.reason, "takes_effect": effect})
             if message.command_id is None:
                 await self._keep(self._order(CommandKind.HOLD, message))
         return "held"
@@ -129,20 +117,25 @@ class Messages:
             raise ApplicationError("not held: there is nothing to resume", type="NotHeld")
 
     async def resume(self, message: HoldMessage) -> str:
+        """The ledger has judged whether an approval is armed that it has to name: in the transaction that wrote the command."""
         message = clean(message)
         if self._orders.is_repeated(message.command_id):
             return "resumed"
         holds, command_id = self._orders.holds, message.command_id
         if command_id is None:
-            order = self._order(CommandKind.RESUME, message)
+            order = self._resume(message)
             command_id = await self._adopt(order)
             if self._orders.holds != holds:
                 raise await self._overtaken(order, f"held again meanwhile: {self._orders.held_because}")
         self._orders.remember(command_id)
         self._orders.resume()
-        self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
+        self._outbox.tell("resumed", {"by": message.by, "reason": message.reason, "begin": message.begin or None})
         self._board.note_resume()
         return "resumed"
+
+    async def resume_by_signal(self, message: HoldMessage) -> str:
+        """A signal begins nothing irreversible, whatever it names: nobody would hear what it began."""
+        return await self.resume(message.model_copy(update={"begin": ""}))
 
     # --- the way back ----------------------------------------------------------------------------------------------
 
@@ -242,12 +235,14 @@ class Messages:
             raise self._ignored(order.kind, order, refused)
         return order.command_id
 
-    async def _keep(self, order: AdoptRequest) -> None:
-        """The same for what counts in any case: a step that was waiting for a worker asks the ledger for the newest order."""
+    async def _keep(self, order: AdoptRequest) -> str | None:
+        """The same for what counts in any case: a step that was waiting for a worker asks the ledger for the newest order. Why
+        the ledger does not have it as one that counts, if so."""
         self._orders.remember(order.command_id)
         refused = await self._write_down(order)
         if refused is not None:
             self._tell_unwritten(order, refused)
+        return refused
 
     async def _overtaken(self, order: AdoptRequest, why: str) -> ApplicationError:
         """While it was written down it has lost its sense. To be raised."""
@@ -294,6 +289,10 @@ class Messages:
     def _approval(self, kind: CommandKind, message: ApprovalMessage) -> AdoptRequest:
         what = {"gate": GateName(message.gate), "evidence_hash": message.evidence_hash}
         return self._order(kind, message).model_copy(update=what)
+
+    def _resume(self, message: HoldMessage) -> AdoptRequest:
+        begin = GateName(message.begin) if message.begin in list(GateName) else None
+        return self._order(CommandKind.RESUME, message).model_copy(update={"gate": begin})
 
     def _rollback(self, message: RollbackMessage) -> AdoptRequest:
         what = {"preview_hash": message.preview_hash or None, "accept_loss": message.accept_loss}

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 
 from domain.contracts import CarriedState, RevertOrder
 from domain.decisions import GateName, Intent
-
-PASSING = (GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN)
-"""Gates that open because of a fault. Their approval is for that fault, not for the next one like it."""
+from domain.records import ApprovalSeen, ApprovalState
 
 MOST_REFUSED, MOST_TOLD = 20, 1000
 """Commands that may still be on their way a second time, and characters of each reason."""
@@ -14,14 +12,15 @@ MOST_REFUSED, MOST_TOLD = 20, 1000
 
 @dataclass
 class Orders:
-    """`approvals`: gate → command. `refused`: of commands that were told to be refused, why: who was told so has gone home.
-    `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
+    """`approvals`: gate → command. What it is worth the ledger says: `seen`, as of the last assessment. `refused`: of commands
+    that were told to be refused, why. `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
 
-    `is_stopped`: by an error that only a person can mend. More than a hold, which finalisation once begun does not obey.
+    `is_stopped`: by an error that only a person can fix. More than a hold, which takes effect after an irreversible section.
     `holds` counts people's holds, so that an answer which was long in coming lifts no hold that came after the question.
     """
 
     approvals: dict[GateName, str] = field(default_factory=dict)
+    seen: tuple[ApprovalSeen, ...] = ()
     applied: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     is_held: bool = False
@@ -70,9 +69,10 @@ class Orders:
     def approve(self, gate: GateName, command_id: str) -> None:
         self.approvals[gate], self.has_news = command_id, True
 
-    def withdraw(self, gate: GateName) -> None:
-        """An approval that somebody has said no to since must not come back when the evidence does."""
-        self.approvals.pop(gate, None)
+    def state_of(self, gate: GateName) -> ApprovalState | None:
+        """Of the approval that was given last at a gate, as far as the last assessment knows."""
+        given = self.approvals.get(gate)
+        return next((one.state for one in self.seen if one.command_id == given), None)
 
     def hold(self, because: str) -> None:
         self.is_held, self.held_because, self.has_news = True, because, True
@@ -85,15 +85,8 @@ class Orders:
         self.is_held, self.is_stopped, self.held_because, self.has_news = False, False, "", True
 
     def turn(self, order: RevertOrder) -> None:
-        """Go back from now on. What was approved was approved for the way forward; a loss that was accepted stays accepted."""
+        """Go back from now on. A loss that was accepted stays accepted."""
         accepted = self.revert.accepted_losses if self.revert is not None else ()
         losses = tuple(dict.fromkeys((*accepted, *order.accepted_losses)))
         self.revert, self.has_news = order.model_copy(update={"accepted_losses": losses}), True
-        self.approvals.clear()
         self.remember(order.command_id)
-
-    def forget_passing(self, but: GateName | None = None) -> None:
-        """The fault that a gate was opened for is over, or another one has come: who approved it did not mean the next."""
-        for gate in PASSING:
-            if gate is not but:
-                self.withdraw(gate)

@@ -1,11 +1,11 @@
 """`Stop`: an error that trying again cannot mend stops the migration where it is, until a person says resume or rollback.
 
-More than a hold, which finalisation once begun does not obey: the same step would fail in a circle.
+More than a hold, which takes effect after an irreversible section: the same step would fail in a circle.
 """
 
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
-from workflows.board import Board
+from workflows.board import KEEPERLESS, Board
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 
@@ -30,7 +30,7 @@ class Stop:
             raise error
         at = f" (at {error.identity})" if error.identity else ""
         self._orders.stop(f"{what}: {reason_of(error)}{at}")
-        self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
+        self._outbox.tell("held", {"by": KEEPERLESS, "reason": self._orders.held_because, "error": _type_of(cause)})
         self._board.note_stop()
         self._outbox.send_soon()
 
@@ -39,7 +39,8 @@ class Stop:
         if self._orders.is_held or self._orders.revert is not None:
             return
         self._orders.hold(because)
-        self._outbox.tell("held", {"by": "keeperless", "reason": because})
+        self._board.note_hold(KEEPERLESS, because)
+        self._outbox.tell("held", {"by": KEEPERLESS, "reason": because})
         self._outbox.send_soon()
 
 

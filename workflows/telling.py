@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from domain.approvals import told_of
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
 from domain.decisions import WAIT_MEANS, Done, Gate, Intent, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge
-from domain.records import EventDraft, MigrationState, NodeStatus, Waiting
+from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
 from domain.zk_to_kraft.phases import Phase
 
 Message = TypeVar("Message", ApprovalMessage, HoldMessage, RollbackMessage)
@@ -153,7 +154,14 @@ def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int]) -> tu
     return tuple(node.model_copy(update={"restarts": restarts.get(node.name, 0)}) for node in nodes)
 
 
-def details_of(cluster: str, assessment: Assessment, waiting: Waiting | None, restarts: dict[str, int], heading: Intent) -> str:
+def details_of(
+    cluster: str,
+    assessment: Assessment,
+    waiting: Waiting | None,
+    restarts: dict[str, int],
+    heading: Intent,
+    hold: Hold | None = None,
+) -> str:
     """The page that Temporal's UI shows of a migration (Markdown)."""
     gauges = assessment.gauges
     way = "back to ZooKeeper" if heading is Intent.REVERT else "from ZooKeeper to KRaft"
@@ -164,6 +172,7 @@ def details_of(cluster: str, assessment: Assessment, waiting: Waiting | None, re
         f"**Waiting: {waiting.reason}** — {waiting.means}" if waiting is not None else _doing(assessment),
         ", ".join(waiting.objects) if waiting is not None else "",
         f"```\n{waiting.detail}\n```" if waiting is not None and waiting.detail else "",
+        *_ordered(hold, assessment.approvals),
         "",
         "| node | mode | file | ready | restarts |",
         "|---|---|---|---|---|",
@@ -193,13 +202,20 @@ def _doing(assessment: Assessment) -> str:
             return "Working."
 
 
-def details_of_error(phase: str | None, waiting: Waiting) -> str:
+def _ordered(hold: Hold | None, approvals: Sequence[ApprovalSeen]) -> list[str]:
+    """The hold that was accepted, and approvals that are open: what a resume would begin."""
+    held = [f"Hold by {hold.by} at {hold.since:%Y-%m-%d %H:%M:%S} UTC, takes effect: {hold.takes_effect}"] if hold else []
+    return [*held, *(told_of(one) for one in approvals if one.state in {ApprovalState.ARMED, ApprovalState.CONSUMED})]
+
+
+def details_of_error(phase: str | None, waiting: Waiting, approvals: Sequence[ApprovalSeen] = ()) -> str:
     """The same page after an error, when there is nothing newer to show of the cluster."""
     lines = (
         f"### {phase or 'phase unknown'}",
         "",
         f"**Waiting: {waiting.reason}** — {waiting.means}",
         f"```\n{waiting.detail}\n```",
+        *_ordered(None, approvals),
     )
     return "\n".join(lines)
 

@@ -33,10 +33,10 @@ with workflow.unsafe.imports_passed_through():
         RollbackMessage,
         StepOutcome,
     )
-    from domain.decisions import Done, GateName, Refuse, Revert, Step, StepAction
+    from domain.decisions import Done, Refuse, Revert, Step, StepAction
     from domain.policy import pause_after
     from domain.records import CommandKind, EventDraft
-    from workflows.board import Board
+    from workflows.board import KEEPERLESS, Board
     from workflows.calls import Calls
     from workflows.comparing import Comparing
     from workflows.messages import Messages
@@ -139,7 +139,8 @@ class ZkToKraftMigration:
             raise Superseded
         self._outbox.tell("claimed", {"generation": claim.generation})
         if self._request.is_held:
-            self._outbox.tell("held", {"by": "keeperless", "reason": STARTED_HELD})
+            self._board.note_hold(KEEPERLESS, STARTED_HELD)
+            self._outbox.tell("held", {"by": KEEPERLESS, "reason": STARTED_HELD})
 
     async def _look(self) -> Assessment | None:
         """An assessment; `None` after an error that a person has to look at: then the migration stops."""
@@ -199,8 +200,6 @@ class ZkToKraftMigration:
         finally:
             self._board.note_over()
         self._is_settled = outcome.is_all_done and step.action in PROVEN_BY
-        if outcome.is_done:
-            self._orders.withdraw(GateName.FAIL_OVER)
         self._board.note_outcome(step, self._step_count, nodes, outcome)
         if outcome.hold_because is not None:
             self._stop.hold(outcome.hold_because)
@@ -289,6 +288,7 @@ class ZkToKraftMigration:
             revert=self._orders.revert,
             is_way_back_closed=self._board.is_way_back_closed,
             waiting=self._board.waiting,
+            hold=self._board.hold,
             gate=self._board.gate,
             untold=self._outbox.untold,
             silence=self._calls.silence,
@@ -324,16 +324,16 @@ class ZkToKraftMigration:
 
     @workflow.update
     async def reject(self, message: ApprovalMessage) -> str:
-        """Say no at an open gate: the migration is held, in a state with a way back, until somebody resumes it."""
+        """Say no at an open gate, or withdraw an approval that is armed: the migration is held until you resume it."""
         return await self._messages.reject(message)
 
     @reject.validator
     def _validate_reject(self, message: ApprovalMessage) -> None:
-        self._messages.check_gate(message)
+        self._messages.check_rejection(message)
 
     @workflow.update
     async def hold(self, message: HoldMessage) -> str:
-        """Finish the node in hand, start no other."""
+        """Finish the node in hand, start no other. Within an irreversible section it takes effect after that."""
         return await self._messages.hold(message)
 
     @hold.validator
@@ -342,12 +342,19 @@ class ZkToKraftMigration:
 
     @workflow.update
     async def resume(self, message: HoldMessage) -> str:
-        """Go on after a hold."""
+        """Go on after a hold. With `begin`: also with the armed approval of that gate."""
         return await self._messages.resume(message)
 
     @resume.validator
     def _validate_resume(self, message: HoldMessage) -> None:
         self._messages.check_resume(message)
+
+    @workflow.signal(name="resume")
+    async def resume_by_signal(self, *given: object) -> None:
+        """Like the update, and takes whatever comes. It begins nothing irreversible: its event names the update to send."""
+        await self._messages.leniently(
+            CommandKind.RESUME, HoldMessage, given, self._messages.check_resume, self._messages.resume_by_signal
+        )
 
     @workflow.update
     async def rollback(self, message: RollbackMessage) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from domain.approvals import Attempt
 from domain.drift.report import CheckName, DriftReport
 from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
@@ -102,14 +103,15 @@ class Ledger(Protocol):
     async def commands(self, migration_id: str) -> list[Command]:
         """A migration's commands, oldest first."""
 
-    async def add_command(self, command: Command) -> None:
-        """Write a command; one with the same id is the same command."""
+    async def add_command(self, command: Command) -> Command:
+        """Write a command, and what it does to approvals: the command as it is stored. One with the same id is the same."""
 
     async def mark_refused(self, command_id: str, because: str) -> None:
         """The workflow has refused the command. The first reason stands."""
 
-    async def consume_command(self, command_id: str, at: datetime) -> None:
-        """Mark an approval as used by an irreversible effect; used already is fine."""
+    async def consume_approval(self, attempt: Attempt) -> str | None:
+        """Consume an approval for an irreversible write: why it does not allow it, or `None` where it does. A retry of the
+        attempt goes on."""
 
     async def told_by_runs(self, migration_id: str, before: datetime) -> ToldByRuns:
         """What the migration's runs have told of what was before that time."""

@@ -6,7 +6,8 @@ run any number of times.
        then what it needs to start again is looked at (`startable`), of a controller whether the others are reached
        (`remaining_quorum`), and its configuration management is paused, and proven to be (`configuration_management`)
     2. if all is as it was for 1, archive the file, then write the mark: what ran, what the file is and will be
-    3. consume the approval, if the step is irreversible                      (just before the write that it allows)
+    3. consume the approval, if the step is irreversible: one transaction of the ledger, which asks for hold, rollback, expiry,
+       evidence and generation too                                             (else: blocked, nothing written)
        and where the policy asks for it, begin to measure how long clients wait (`pauses`)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
@@ -24,10 +25,11 @@ the fence right before.
 
 A retry finds the mark with its own step id and goes on where the files and the process say it stopped. Step 1 is repeated as
 long as the node still runs as it was found: it can wait. Once it has been stopped it must be finished, whatever else has
-happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps an approval that is
-marked as consumed and counts as before; before 5, a new file under an old process; before 6, a stopped node whose pid file
-still names the old process; before 8, a node that runs and proves itself again. A migration that follows one whose workflow is
-gone finds the same: what it decides from there is a step of its own, with a mark that takes over what the old one knew.
+happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps a consumed approval,
+under which the next attempt goes on as long as the evidence is the same; before 5, a new file under an old process; before 6, a
+stopped node whose pid file still names the old process; before 8, a node that runs and proves itself again. A migration that
+follows one whose workflow is gone finds the same: what it decides from there is a step of its own, with a mark that takes over
+what the old one knew.
 
 Brokers of a wave are taken through these lines together: one look allows all of them; no process is stopped before every mark
 and every file is written; each is stopped and started beside the others; then all are proven at once. What fails at one of
@@ -40,16 +42,18 @@ On the way back only the fence asks the ledger, and takes its silence for a yes.
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from temporalio import activity
 
 from activities.assessing import (
+    LastLook,
     answer_or_silence,
     cluster_to_change,
     ensure_not_superseded,
     ensure_unchanged,
-    why_not_this_step,
+    last_look,
+    why_not_approved,
 )
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, sha256_of
@@ -97,13 +101,12 @@ class Rolling:
             known = [(target, mark) for target, (mark, _) in zip(targets, marks, strict=True) if mark is not None]
             left = [(target, mark) for target, mark in known if await self._has_left(request, target, mark)]
             if left:
-                finished = await all_of(*(self._finish(request, target, mark) for target, mark in left))
-                rolled = [one for one in finished if one is not None]
+                rolled, blocked = await self._finish_all(request, left)
             else:
                 blocked = next((silent for _, silent in marks if silent), None)
                 rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
-                if blocked is not None:
-                    return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+            if blocked is not None:
+                return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             proof = await prove(request, rolled, self._ports)
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
             outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
@@ -120,8 +123,8 @@ class Rolling:
         prepared, untried = await self._prepare(request, targets)
         if untried is not None:
             return [], untried
-        blocked, looked_at = await self._look_again(request)
-        blocked = blocked or await self._why_not_now(request, targets)
+        look, looked_at = await self._look_again(request)
+        blocked = look.why_not or await self._why_not_now(request, targets)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
@@ -133,14 +136,14 @@ class Rolling:
         if unmeasured is not None:
             return [], unmeasured
         rolls = list(zip(targets, marked, strict=True))
-        are_written = await all_of(*(self._write(request, target, made, looked_at) for target, made in rolls))
-        old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
-        if not all(are_written) or is_old(looked_at):
-            return [], old
+        unwritten = await all_of(*(self._write(request, target, made, look, looked_at) for target, made in rolls))
+        blocked = next((why for why in unwritten if why is not None), OLD if is_old(looked_at) else None)
+        if blocked is not None:
+            return [], blocked
         until = looked_at if request.step.companions else None
         rolled = await all_of(*(self._restart(request, target, made, until) for target, made in rolls))
         begun = [one for one in rolled if one is not None]
-        return begun, None if begun else old
+        return begun, None if begun else OLD
 
     async def _prepare(self, request: StepRequest, targets: list[Target]) -> tuple[list[tuple[Target, Prepared]], str | None]:
         """What would be written, and why one would not start with it. Before the look, which must not grow old: on a busy
@@ -153,11 +156,18 @@ class Rolling:
         whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
         return prepared, next((why for why in whys if why is not None), None)
 
-    async def _finish(self, request: StepRequest, target: Target, mark: RollMark) -> Rolled | None:
-        """What an attempt has stopped is finished, by itself: it waits for nobody who was to go along."""
+    async def _finish_all(self, request: StepRequest, left: list[tuple[Target, RollMark]]) -> tuple[list[Rolled], str | None]:
+        finished = await all_of(*(self._finish(request, target, mark) for target, mark in left))
+        rolled = [one for one in finished if isinstance(one, Rolled)]
+        return rolled, None if rolled else next((why for why in finished if isinstance(why, str)), None)
+
+    async def _finish(self, request: StepRequest, target: Target, mark: RollMark) -> Rolled | str | None:
+        """What an attempt has stopped is finished, by itself: it waits for no companion. Text: why it may not be, where its
+        process has gone by itself, and the approval allows its file no more."""
         marked = await resume_roll(request, target, mark, self._ports)
-        await self._write(request, target, marked, None)
-        return await self._restart(request, target, marked, None)
+        return await self._write(request, target, marked, LastLook(None), None) or await self._restart(
+            request, target, marked, None
+        )
 
     async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
         """What no look tells."""
@@ -206,17 +216,17 @@ class Rolling:
             return None
         return await why_trees_differ(cluster, nodes, request.step.stage, self._ports.zookeepers, self._ports.metrics)
 
-    async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
-        """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""
-        blocked, looked_at = None, seconds_since_boot()
+    async def _look_again(self, request: StepRequest) -> tuple[LastLook, float]:
+        """Whether the step may still be taken, and when the look that says so began: what it saw was true then."""
+        seen, looked_at = LastLook(None), seconds_since_boot()
         for look in range(request.looks):
             if look:
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
                 looked_at = seconds_since_boot()
-            blocked = await why_not_this_step(request.model_copy(update={"looks": 1}), self._ports)
-            if blocked is not None:
+            seen = await last_look(request.model_copy(update={"looks": 1}), self._ports)
+            if seen.why_not is not None:
                 break
-        return blocked, looked_at
+        return seen, looked_at
 
     async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
@@ -225,8 +235,11 @@ class Rolling:
         """
         return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
-    async def _write(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> bool:
-        """Write the wanted file unless it is there. False: the look that allows it has grown old, nothing was written.
+    async def _write(
+        self, request: StepRequest, target: Target, marked: Marked, look: LastLook, looked_at: float | None
+    ) -> str | None:
+        """Write the wanted file unless it is there: why nothing was written, or `None`. Either the look that allows it is too
+        old, or the approval does not allow it any more.
 
         A worker that was paused anywhere before finds the mark of whoever has gone on in its place.
         """
@@ -234,19 +247,20 @@ class Rolling:
         found = sha256_of((await target.file()).content)
         ensure_unchanged(path, found, {mark.before_sha256, mark.written_sha256})
         if found == mark.written_sha256:
-            return True
+            return None
         await ensure_not_superseded(request, self._ports)
-        if request.step.gate is not None:
-            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
+        unapproved = await why_not_approved(request, look.evidence_hash, self._ports)
+        if unapproved is not None:
+            return unapproved
         left = await read_mark(target.driver, path)
         if left is None or left.step_id != request.step_id:
             raise Transient(f"{target.name}: another roll has gone on while this one was paused; {path} was not written")
         if left.is_proven:
-            return True
+            return None
         if looked_at is not None and is_old(looked_at):
-            return False
+            return OLD
         await target.driver.write_file(path, marked.wanted)
-        return True
+        return None
 
     async def _restart(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> Rolled | None:
         """Stop the process that the mark names, start a new one. `None`: the look that allows it has grown old, and it runs on.
@@ -333,6 +347,9 @@ def seconds_since_boot() -> float:
 MAX_AGE_OF_A_LOOK = 20.0
 """Seconds between a look and the write or the stop that it allows: as long as a worker may be silent before another takes over.
 A worker that was paused in between must not act on what it saw before."""
+
+
+OLD = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
 
 
 def is_old(looked_at: float) -> bool:

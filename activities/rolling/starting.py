@@ -11,7 +11,7 @@
 
     1. look again: dual write is dead and no hazard is known: a failover would cure it; and where KRaft has its claim,
        the offset in /migration stands still; and a majority of the others is reached  (else: blocked, nothing touched)
-    2. write the mark: which process ran
+    2. write the mark: which process ran; consume the approval, where a person was asked  (else: blocked, nothing stopped)
     3. stop the process that the mark names, and no other; start, if nothing has been started since
     4. prove: an active controller, the log in MIGRATION, dual write current, k looks in a row
     5. set the mark to proven
@@ -26,7 +26,14 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
+from activities.assessing import (
+    answer_or_silence,
+    cluster_to_change,
+    ensure_not_superseded,
+    last_look,
+    why_not_approved,
+    why_not_this_step,
+)
 from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last
@@ -37,7 +44,7 @@ from activities.observing.quorum_log import open_log, read_on
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import FileContent
 from activities.rolling.remaining_quorum import why_no_quorum_would_stay
-from activities.rolling.roll import MAX_AGE_OF_A_LOOK, seconds_since_boot
+from activities.rolling.roll import OLD, is_old, seconds_since_boot
 from activities.rolling.startable import why_not_startable
 from activities.rolling.stops import does_not_stop
 from activities.sessions import session
@@ -98,8 +105,9 @@ class Starting:
                 return _blocked(silent, begun)
             if mark is None or not await _has_gone(request, member, mark):
                 looked_at = seconds_since_boot()
+                look = await last_look(request, self._ports)
                 blocked = (
-                    await why_not_this_step(request, self._ports)
+                    look.why_not
                     or await why_not_startable(cluster, [member.node], request.step.stage, request.policy, self._ports)
                     or await why_no_quorum_would_stay(cluster.spec, (member.node.id,), self._listeners)
                     or await self._why_not_standing(cluster)
@@ -107,8 +115,9 @@ class Starting:
                 if blocked is not None:
                     return _blocked(blocked, begun)
                 mark = await self._mark(request, member, mark)
-                if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
-                    return _blocked(f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again", begun)
+                blocked = OLD if is_old(looked_at) else await why_not_approved(request, look.evidence_hash, self._ports)
+                if blocked is not None:
+                    return _blocked(blocked, begun)
             await self._restart(request, member, mark)
             blocked = await self._why_not_cured(request, cluster, member)
             if blocked is None:

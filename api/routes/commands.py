@@ -12,10 +12,11 @@ from api.audit import PRINCIPAL, call_of
 from api.commands import CommandStatus, status_of
 from api.links import migration_url
 from api.problems import FieldError, Problem, ProblemKind, invalid_request
-from api.requests import ApprovalRequest, HoldRequest, NamedMigration, RollbackRequest
+from api.requests import ApprovalRequest, HoldRequest, NamedMigration, ResumeRequest, RollbackRequest
 from api.routes.migrations import VIA, existing
 from api.wiring import UsableWiring, Wiring
-from domain.records import Command, CommandKind, MigrationRecord, MigrationState
+from domain.approvals import in_state
+from domain.records import ApprovalState, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
 from ledger.errors import MigrationHasEnded
 
@@ -37,7 +38,7 @@ router = APIRouter(prefix="/migrations/{migration_id}", tags=["commands"])
 async def decide(
     migration_id: NamedMigration, asked: ApprovalRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> CommandAnswer:
-    """Approve or reject at an open gate, on the evidence with this hash."""
+    """Approve or reject at an open gate, on the evidence with this hash. A rejection withdraws an approval that is armed."""
     command = _command(migration_id, asked.decision.command, asked.reason, gate=asked.gate, evidence_hash=asked.evidence_hash)
     answer = await _submit(command, request, wiring)
     if answer.status is CommandStatus.PENDING:
@@ -47,14 +48,15 @@ async def decide(
 
 @router.post("/hold", status_code=202)
 async def hold(migration_id: NamedMigration, asked: HoldRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
-    """Finish the node in hand, start no other."""
+    """Finish the node in hand, start no other. It voids every approval that is armed. Within an irreversible section it takes
+    effect after that: then `takes_effect_after` names its gate."""
     return await _submit(_command(migration_id, CommandKind.HOLD, asked.reason), request, wiring)
 
 
 @router.post("/resume", status_code=202)
-async def resume(migration_id: NamedMigration, asked: HoldRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
-    """Go on after a hold."""
-    return await _submit(_command(migration_id, CommandKind.RESUME, asked.reason), request, wiring)
+async def resume(migration_id: NamedMigration, asked: ResumeRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
+    """Go on after a hold. Where an approval is armed, `begin` has to name its gate: the resume starts what cannot be undone."""
+    return await _submit(_command(migration_id, CommandKind.RESUME, asked.reason, gate=asked.begin), request, wiring)
 
 
 @router.post("/rollback", status_code=202)
@@ -96,15 +98,22 @@ async def _submit(command: Command, request: Request, wiring: UsableWiring) -> C
             raise _too_late(record)
         raise MigrationHasEnded(record.id, record.progress.state)
     call.command_id = command.id
-    stored = await wiring.courier.submit(command)
+    stored = await wiring.courier.submit(record, command, call.origin)
     if status_of(stored) is CommandStatus.REFUSED:
-        raise Problem(
-            ProblemKind.ROLLBACK_REFUSED if stored.kind is CommandKind.ROLLBACK else ProblemKind.COMMAND_REFUSED,
-            stored.refused_because or "",
-            command_id=stored.id,
-            links={"migration": migration_url(record.id)},
-        )
+        call.is_told = True
+        raise await _refusal(stored, wiring)
     return CommandAnswer.of(stored)
+
+
+async def _refusal(refused: Command, wiring: Wiring) -> Problem:
+    kind = ProblemKind.ROLLBACK_REFUSED if refused.kind is CommandKind.ROLLBACK else ProblemKind.COMMAND_REFUSED
+    members: dict[str, Any] = {"command_id": refused.id, "links": {"migration": migration_url(refused.migration_id)}}
+    if refused.kind is CommandKind.RESUME:
+        opened = await wiring.ledger.open_approvals([refused.migration_id])
+        armed = in_state(opened, ApprovalState.ARMED, datetime.now(UTC))
+        if armed and armed[-1].gate is not refused.gate:
+            kind, members = ProblemKind.BEGIN_NOT_NAMED, members | {"gate": armed[-1].gate}
+    return Problem(kind, refused.refused_because or "", **members)
 
 
 def _too_late(record: MigrationRecord) -> Problem:

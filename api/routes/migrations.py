@@ -81,9 +81,10 @@ async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> M
 
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:
-    """With the reports that its open gate is bound to, or with the summary once it has ended."""
+    """With the reports that its open gate is bound to and the approvals that are open, or the summary once it has ended."""
     reports, summary = await _reports_of_gate(record, wiring), await summary_answer(record, wiring.ledger)
-    return MigrationAnswer.of(record, wiring, reports, summary)
+    approvals = await wiring.ledger.open_approvals([record.id]) if record.ended_at is None else []
+    return MigrationAnswer.of(record, wiring, reports, approvals, summary)
 
 
 async def _reports_of_gate(record: MigrationRecord, wiring: Wiring) -> list[DriftReport]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from domain.approvals import FINAL_GATES
 from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import CHECK_OF, Assessment, Silence, Standstill
@@ -26,7 +27,7 @@ from domain.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight
-from domain.records import NodeStatus, OpenGate
+from domain.records import ApprovalSeen, NodeStatus, OpenGate
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.comparison import (
@@ -57,7 +58,7 @@ from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
 from domain.zk_to_kraft.standstill import overdue, standstill
-from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
+from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 
 
 def assess(
@@ -87,7 +88,8 @@ def assess(
     stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec, observation)
-    opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
+    behind_hold = _behind_hold(decision, phase, observation, spec, policy, situation, terms, ruling)
+    opened = next((each for each in (decision, stands, behind_hold) if isinstance(each, Gate)), None)
     gate = OpenGate(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
     ) if opened is not None else None  # fmt: skip
@@ -96,7 +98,9 @@ def assess(
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=digest_of(phase, decision, situation.dual_write, nodes, alerts),
+        digest=digest_of(phase, decision, situation.dual_write, nodes, alerts, behind_hold, ruling.seen),
+        evidence_hash=terms.evidence_hash,
+        approvals=ruling.seen,
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=nodes,
@@ -152,11 +156,14 @@ def digest_of(
     dual_write: DualWrite,
     nodes: tuple[NodeStatus, ...],
     alerts: tuple[Blocker, ...] = (),
+    behind_hold: Gate | None = None,
+    approvals: tuple[ApprovalSeen, ...] = (),
 ) -> str:
     """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
 
-    That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node counts:
-    who holds looks at them, and must not see for hours what they were when the hold began.
+    That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node, the
+    gate behind the hold and each approval counts: who holds looks at them, and must not see for hours what they were when the
+    hold began.
     """
     told = decision.model_dump(mode="json", exclude={"detail"})
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
@@ -164,6 +171,8 @@ def digest_of(
     is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
     seen: dict[str, Any] = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
     seen |= {"alerts": [alert.model_dump(mode="json", exclude={"since"}) for alert in alerts]} if alerts else {}
+    if is_held and (behind_hold is not None or approvals):
+        seen |= {"behind_hold": behind_hold, "approvals": [f"{one.command_id} {one.state}" for one in approvals]}
     return hash_of(seen | {"decision": told, "nodes": [node.model_dump(mode="json") for node in nodes] if is_held else []})
 
 
@@ -202,7 +211,11 @@ def _terms(
         is_held=ruling.is_held,
         has_begun=ruling.has_begun,
         is_soak_over=soaked is not None and soaked >= policy.min_soak,
-        may_fail_over=policy.cure_dual_write or approval(GateName.FAIL_OVER) is Approval.VALID,
+        failover=approval(GateName.FAIL_OVER),
+        may_fail_over=policy.cure_dual_write,
+        is_committed=any(
+            approval(gate) in GIVEN and gate in FINAL_GATES and given.is_consumed for gate, given in ruling.approvals.items()
+        ),
         is_failed_copy_reverted=policy.revert_failed_copy,
         accepts_metadata_loss=METADATA_CHANGES in accepted,
         accepts_new_topic_ids=TOPIC_IDS in accepted,
@@ -223,7 +236,7 @@ def _terms(
 
 
 def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: str) -> Approval:
-    """A consumed approval outlives its evidence only once a controller shows that its effect has begun."""
+    """A consumed approval outlives its evidence only once a controller shows that its section has begun."""
     if given is None:
         return Approval.NONE
     has_begun = any(c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT for c in situation.controllers)
@@ -244,10 +257,32 @@ def _standing(
     """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
     if not isinstance(decision, Step) or decision.action not in CHECK_OF:
         return None
-    looks = {name: replace(getattr(terms, name), is_due=False) for name in ("baseline", "kept", "copy", "messages")}
-    without = replace(terms, is_check_due=False, **looks)
-    stands = _decide(observation, spec, policy, situation, without, ruling)
+    stands = _decide(observation, spec, policy, situation, _with_nothing_due(terms), ruling)
     return stands if isinstance(stands, Gate | Wait) else None
+
+
+def _with_nothing_due(terms: Terms) -> Terms:
+    looks = {name: replace(getattr(terms, name), is_due=False) for name in ("baseline", "kept", "copy", "messages")}
+    return replace(terms, is_check_due=False, **looks)
+
+
+def _behind_hold(
+    decision: Decision,
+    phase: Phase | None,
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    situation: Situation,
+    terms: Terms,
+    ruling: Ruling,
+) -> Gate | None:
+    """The gate that would be open without the hold: a person can decide there while the migration is held."""
+    is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
+    if not is_held or phase is Phase.PREFLIGHT:
+        return None
+    without = replace(_with_nothing_due(terms), is_held=False)
+    behind = _decide(observation, spec, policy, situation, without, ruling)
+    return behind if isinstance(behind, Gate) else None
 
 
 def _decide(

@@ -5,7 +5,7 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      1. a quorum is about to delete what it lacks       → Revert    (an earlier attempt's /migration)
      2. the copy kills its controllers                  → Revert    (the cluster has no controller)
      3. a controller has lost its flag                  → Step      give it back (one election makes it final)
-     4. a person holds                                  → Wait      (not once the end has begun: half of it is worse)
+     4. a person holds                                  → Wait      (once the end has begun, after it)
                                                         → Step      finish a node that a step of this migration has stopped
      5. ZooKeeper is long silent, all else is ready     → Gate      finalize-without-return
      6. something decisive did not answer               → Wait      (unknown is never healthy)

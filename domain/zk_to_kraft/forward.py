@@ -44,8 +44,10 @@ def _is_outside_kraft(b: BrokerSituation) -> bool:
 
 
 def held(s: Situation, terms: Terms) -> Decision | None:
-    """Not in the middle of the end, and somebody's end too early is no better: nobody else leads such a cluster out."""
-    return wait(WaitReason.HELD) if terms.is_held and not (terms.has_begun_to_finalize or _is_final_too_early(s)) else None
+    """Not in the middle of the end: a hold takes effect after it. Somebody's end too early is no better: nobody else leads such
+    a cluster out."""
+    is_in_section = (terms.is_committed or terms.has_begun_to_finalize) and phase_of(s) is not Phase.KRAFT
+    return wait(WaitReason.HELD) if terms.is_held and not (is_in_section or _is_final_too_early(s)) else None
 
 
 def _is_final_too_early(s: Situation) -> bool:

@@ -12,7 +12,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import Terms
+from domain.zk_to_kraft.terms import GIVEN, Terms
 
 DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.FENCED)
 """Modes of a node that ran once and does not."""
@@ -121,9 +121,11 @@ def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
         return wait(WaitReason.FAILOVER_WOULD_HURT, leader.id)
     if not is_quorum_healthy_without(s, leader.id):
         return wait(WaitReason.QUORUM_TOO_THIN, leader.id)
-    if terms.intent is Intent.FORWARD and not terms.may_fail_over:
+    is_asked = terms.intent is Intent.FORWARD and not terms.may_fail_over
+    if is_asked and terms.failover not in GIVEN:
         return Gate(name=GateName.FAIL_OVER, evidence_hash=terms.evidence_hash)
-    return Step(action=StepAction.FAIL_OVER, node_id=leader.id, stage=NodeStage.MIGRATION)
+    gate = GateName.FAIL_OVER if is_asked else None
+    return Step(action=StepAction.FAIL_OVER, node_id=leader.id, stage=NodeStage.MIGRATION, gate=gate)
 
 
 def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:

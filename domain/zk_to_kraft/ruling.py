@@ -8,6 +8,7 @@ from domain.decisions import (
     GateName,
 )
 from domain.drift.report import DriftReport
+from domain.records import ApprovalSeen
 from domain.zk_to_kraft.comparison import (
     CopyReports,
     is_usable,
@@ -16,7 +17,7 @@ from domain.zk_to_kraft.comparison import (
 
 @dataclass(frozen=True)
 class GivenApproval:
-    """An approval in the ledger: the evidence that it binds to, and whether an irreversible effect has used it."""
+    """An approval in the ledger that counts: the evidence that it binds to, and whether an attempt has consumed it."""
 
     evidence_hash: str | None
     is_consumed: bool = False
@@ -24,7 +25,8 @@ class GivenApproval:
 
 @dataclass(frozen=True)
 class Ruling:
-    """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
+    """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted. `seen`: the
+    approvals for people, those that count no more too.
 
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
@@ -34,6 +36,7 @@ class Ruling:
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
+    seen: tuple[ApprovalSeen, ...] = ()
     is_held: bool = False
     accepted_losses: tuple[str, ...] | None = None
     reports: tuple[DriftReport, ...] = ()

@@ -15,7 +15,7 @@ class Approval(StrEnum):
     STALE = "stale"
     """Approved, on evidence that has changed since: as good as none."""
     CONSUMED = "consumed"
-    """Approved, and an irreversible effect has begun under it: what follows needs no other."""
+    """Approved, and a controller shows that its irreversible section has begun: what follows needs no other."""
 
 
 class Compared(StrEnum):
@@ -45,7 +45,9 @@ class Check:
 class Terms:
     """Orders, approvals and policy. `evidence_hash` is that of the evidence as it is now.
 
-    `approval`: of `finalize`. `without_return`: of `finalize-without-return`. `may_fail_over`: the policy or a person says so.
+    `approval`: of `finalize`. `without_return`: of `finalize-without-return`. `failover`: of `fail-over`, which the policy may
+    allow without asking: `may_fail_over`. `is_committed`: an approval of the end is consumed, whether a controller shows it
+    already or not, and counts.
     `has_begun`: this migration has taken a step, or nobody knows. `is_silence_long`: ZooKeeper, where it is silent, has been so
     for as long as the policy asks for. `unaccepted`: nodes whose files would lose something on the way back that nobody has
     accepted. `is_check_due`: the newest report is too old for what it says. `is_checker_missing`: nobody has taken the
@@ -60,7 +62,9 @@ class Terms:
     has_begun: bool = True
     is_soak_over: bool = True
     is_silence_long: bool = True
+    failover: Approval = Approval.NONE
     may_fail_over: bool = False
+    is_committed: bool = False
     is_failed_copy_reverted: bool = True
     accepts_metadata_loss: bool = False
     accepts_new_topic_ids: bool = False

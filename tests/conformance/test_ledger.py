@@ -143,10 +143,11 @@ class TestClusters:
 class TestCommands:
     async def test_commands_are_kept_in_their_order(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         later, first = a_command(migration.id, "c1", LATER), a_command(migration.id, "c2", NOW)
-        for command in (later, first):
-            await ledger.add_command(command)
-        assert await ledger.commands(migration.id) == [first, later]
-        assert await ledger.command("c1") == later
+        stored = [await ledger.add_command(command) for command in (later, first)]
+        assert [one.id for one in await ledger.commands(migration.id)] == ["c2", "c1"]
+        found = await ledger.command("c1")
+        assert found is not None
+        assert (found.expires_at, found.closed_because) == (stored[0].expires_at, "replaced by the approval c2 of bea")
 
     async def test_the_same_command_again_changes_nothing(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         await ledger.add_command(a_command(migration.id))
@@ -183,11 +184,10 @@ class TestCommands:
         await ledger.add_command(a_command(migration.id))
         for at in (NOW, LATER):
             await ledger.mark_delivered("c1", at)
-            await ledger.consume_command("c1", at)
             await ledger.mark_refused("c1", f"because of {at}")
         stored = await ledger.command("c1")
         assert stored is not None
-        assert (stored.delivered_at, stored.consumed_at) == (NOW, NOW)
+        assert stored.delivered_at == NOW
         assert stored.refused_because == f"because of {NOW}"
 
     async def test_what_is_unknown(self, ledger: SqlLedger) -> None:
@@ -197,7 +197,5 @@ class TestCommands:
             await ledger.add_command(a_command("m1"))
         with pytest.raises(NoSuchCommand):
             await ledger.mark_delivered("c1", NOW)
-        with pytest.raises(NoSuchCommand):
-            await ledger.consume_command("c1", NOW)
         with pytest.raises(NoSuchCommand):
             await ledger.mark_refused("c1", "")

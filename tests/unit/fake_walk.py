@@ -17,6 +17,7 @@ from activities.observing.observe import Ports
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.provisioning import Provisioning
 from activities.rolling.roll import Rolling
+from domain.approvals import Attempt, why_not_consumed
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, DriftReport, Verdict
@@ -177,12 +178,17 @@ class LedgerInMemory:
     async def commands(self, migration_id: str) -> list[Command]:
         return list(self._answering()._commands.values())
 
-    async def add_command(self, command: Command) -> None:
+    async def add_command(self, command: Command) -> Command:
         self._answering()._commands[command.id] = command
+        return command
 
-    async def consume_command(self, command_id: str, at: datetime) -> None:
-        known = self._answering()._commands
-        known[command_id] = known[command_id].model_copy(update={"consumed_at": at})
+    async def consume_approval(self, attempt: Attempt) -> str | None:
+        known, now = self._answering()._commands, datetime.now(UTC)
+        why_not = why_not_consumed(attempt, list(known.values()), self.held_by, now)
+        approval = known.get(attempt.command_id)
+        if why_not is None and approval is not None and approval.consumed_at is None:
+            known[approval.id] = approval.model_copy(update={"consumed_at": now, "consumed_by": attempt.id})
+        return why_not
 
     async def add_report(self, report: DriftReport) -> DriftReport:
         self._answering()._reports.append(report)

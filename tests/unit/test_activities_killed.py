@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from activities.node_files import METADATA_LOG, before_path, read_mark, sha256_of
+from domain.approvals import Attempt
 from domain.cluster import Role, original_path
 from domain.decisions import GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, Verdict
@@ -33,7 +34,7 @@ from playground.fakes.spec import fake_spec
 from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, is_roll
 from tests.unit.fake_way_back import take_flag
 
-EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "kill", "consume_command"})
+EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "kill", "consume_approval"})
 
 
 def files_of(cluster: FakeCluster, node_id: int) -> dict[str, Any]:
@@ -150,7 +151,8 @@ async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) 
         await checks.publish("orders", "compared")
         await checks.publish("orders", "compared messages", "m1", check=CheckName.MESSAGES)
         if asked.step.node_id == 3001:
-            await ledger.consume_command("approval", NOW)
+            attempt = Attempt("m1/0", "m1", "orders", 1, GateName.FINALIZE, "approval", evidence_hash)
+            assert await ledger.consume_approval(attempt) is None
     return Scene(cluster, ledger, asked)
 
 

@@ -165,15 +165,26 @@ def test_an_approval_on_evidence_that_has_changed_opens_nothing() -> None:
     assert assessment.decision.evidence_hash != evidence_hash(SOAK)
 
 
-def test_a_consumed_approval_counts_as_any_other_until_a_controller_shows_its_effect() -> None:
-    """Whoever consumed it may have died before the first write: new evidence and a hold still matter."""
+def test_a_consumed_approval_is_bound_to_its_evidence_until_a_controller_shows_its_effect() -> None:
+    """The attempt that consumed it may have died before the first write: new evidence still matters. A hold comes too late."""
     moved = with_zookeeper(SOAK, controller=ControllerZnode(broker_id=LEADER, kraft_epoch=8, is_ephemeral=False))
     ruling = approved(evidence_hash(SOAK), is_consumed=True)
     assert judged(SOAK, ruling).decision.decision == "step"
     assert isinstance(judged(moved, ruling).decision, Gate)
-    held = judged(SOAK, replace(ruling, is_held=True)).decision
-    assert isinstance(held, Wait)
-    assert held.reason is WaitReason.HELD
+    assert judged(SOAK, replace(ruling, is_held=True)).decision.decision == "step"
+    held = judged(moved, replace(ruling, is_held=True))
+    assert isinstance(held.decision, Wait)
+    assert held.decision.reason is WaitReason.HELD
+    assert held.gate is not None, "a person can decide on the new evidence while it is held"
+
+
+def test_a_gate_behind_a_hold_is_open_and_an_approval_closes_it() -> None:
+    held = judged(SOAK, Ruling(is_held=True))
+    assert held.gate is not None
+    assert held.gate.evidence_hash == evidence_hash(SOAK) == held.evidence_hash
+    armed = judged(SOAK, replace(approved(evidence_hash(SOAK)), is_held=True))
+    assert (armed.gate, armed.decision.decision) == (None, "wait")
+    assert armed.digest != held.digest
 
 
 def test_a_consumed_approval_needs_no_evidence_once_finalisation_has_begun() -> None:

@@ -136,7 +136,7 @@ def test_the_workflow_takes_and_gives_what_the_contract_says() -> None:
     assert {name: update.arg_types for name, update in definition.updates.items()} == {n: [t] for n, t in messages.items()}
     assert all(update.validator is not None for update in definition.updates.values())
     assert {kind.value for kind in CommandKind} == messages.keys(), "the API sends a command as the update of its name"
-    whatever_comes = {"approve": None, "rollback": None}
+    whatever_comes = {"approve": None, "resume": None, "rollback": None}
     assert {name: signal.arg_types for name, signal in definition.signals.items()} == whatever_comes
     assert {name: query.ret_type for name, query in definition.queries.items()} == {"status": MigrationStatus}
 

@@ -474,8 +474,7 @@ class World:
         """Written into the ledger, as the API does before it sends anything."""
         given = {"id": str(uuid7()), "migration_id": self.migration_id, "by": "anna", "via": "api", "at": datetime.now(UTC)}
         command = Command.model_validate(given | {"kind": kind} | fields)
-        await self.book.add_command(command)
-        return command
+        return await self.book.add_command(command)
 
     async def say(self, update: str, message: ApprovalMessage | HoldMessage | RollbackMessage) -> str:
         async with asyncio.timeout(DEADLINE):
@@ -492,11 +491,15 @@ class World:
 
     async def hold(self, reason: str = "lunch", command_id: str = "") -> str:
         command = await self.command(CommandKind.HOLD, id=command_id or str(uuid7()), reason=reason)
-        return await self.say("hold", HoldMessage(by="olga", reason=reason, command_id=command.id))
+        message = HoldMessage(by="olga", reason=reason, after=command.gate or "", command_id=command.id)
+        return await self.say("hold", message)
 
-    async def resume(self) -> str:
-        command = await self.command(CommandKind.RESUME, reason="back")
-        return await self.say("resume", HoldMessage(by="olga", reason="back", command_id=command.id))
+    async def resume(self, begin: GateName | None = None) -> str:
+        """Why the ledger refuses it, or what the migration answers."""
+        command = await self.command(CommandKind.RESUME, reason="back", gate=begin)
+        if command.refused_because is not None:
+            return command.refused_because
+        return await self.say("resume", HoldMessage(by="olga", reason="back", begin=begin or "", command_id=command.id))
 
     async def reject(self, gate: OpenGate) -> str:
         command = await self.command(CommandKind.REJECT, gate=gate.name, evidence_hash=gate.evidence_hash)

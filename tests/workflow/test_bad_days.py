@@ -9,6 +9,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
+from domain.decisions import GateName
 from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.phases import Phase
@@ -121,7 +122,8 @@ async def test_an_error_in_finalisation_is_not_tried_in_a_circle(small: Any, cou
     (command,) = await small.book.commands(small.migration_id)
     assert command.consumed_at is None
     controller.faults.clear()
-    await small.resume()
+    assert '"begin": "finalize"' in await small.resume()
+    assert await small.resume(GateName.FINALIZE) == "resumed"
     assert await small.result() == "succeeded"
     assert len(await small.events("held")) == 1
 

@@ -112,7 +112,7 @@ async def test_a_held_migration_shows_why_and_cannot_be_held_twice_nor_resumed_t
         await small.hold()
     assert "waiting for the night" in str(held.value.cause)
     progress = await small.until_waiting("held")
-    assert progress.gate is None
+    assert progress.gate is not None
     assert progress.waiting.for_people
 
 
@@ -190,20 +190,20 @@ async def test_a_migration_that_starts_held_looks_and_touches_nothing_until_resu
     assert await small.result() == "succeeded"
 
 
-async def test_a_finalisation_that_has_begun_is_not_held(world: Any) -> None:
-    """It would not be obeyed, so it is refused, and leaves no trace."""
+async def test_a_hold_within_a_finalisation_takes_effect_after_it_and_says_so(world: Any) -> None:
     await world.lead_to(Phase.SOAK)
     await world.begin()
     pause = world.drivers.of[3003].pause("stop")
     await world.approve_gate()
     await pause.is_reached.wait()
     await world.until(lambda: world.has_phase("FINALIZING"))
-    with pytest.raises(WorkflowUpdateFailedError) as refused:
-        await world.hold()
-    assert "finalisation has begun" in str(refused.value.cause)
+    assert await world.hold() == "held"
+    assert (await world.until_told("held")).data["takes_effect"] == "after-section"
     world.drivers.of[3003].release("stop")
+    progress = await world.until_waiting("held")
+    assert (progress.phase, progress.hold.takes_effect) == ("KRAFT", "after-section")
+    assert await world.resume() == "resumed"
     assert await world.result() == "succeeded"
-    assert not await world.events("held")
 
 
 @pytest.mark.parametrize("lifting", [CommandKind.RESUME, CommandKind.ROLLBACK])
@@ -226,20 +226,19 @@ async def test_what_ends_a_hold_and_has_not_arrived_yet_lets_no_step_through(sma
     assert await small.result() == "succeeded"
 
 
-async def test_the_first_step_of_a_finalisation_is_not_held_either(small: Any) -> None:
-    """The phase is the old one until a controller shows that it has begun."""
+async def test_a_hold_after_the_first_write_of_a_finalisation_takes_effect_after_it(small: Any) -> None:
+    """The phase is the old one until a controller shows that it has begun: the ledger knows."""
     await small.lead_to(Phase.SOAK)
     await small.begin()
     pause = small.drivers.of[3001].pause("stop")
     await small.approve_gate()
     await pause.is_reached.wait()
     assert await small.has_phase("SOAK")
-    with pytest.raises(WorkflowUpdateFailedError) as refused:
-        await small.hold()
-    assert "finalisation has begun" in str(refused.value.cause)
+    assert await small.hold() == "held"
     small.drivers.of[3001].release("stop")
+    assert (await small.until_waiting("held")).phase == "KRAFT"
+    assert await small.resume() == "resumed"
     assert await small.result() == "succeeded"
-    assert not await small.events("held")
 
 
 async def test_a_flag_that_was_lost_is_no_finalisation_and_can_be_held(world: Any) -> None:

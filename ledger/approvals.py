@@ -1,0 +1,100 @@
+"""Approvals: the transactions in which they change. The rules are those of `domain.approvals`, which draws the states.
+
+Every transition locks the migration's row first (a consumption the cluster's before it), so of two that race the second one
+sees what the first has written. All functions work in the caller's transaction.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from domain.approvals import Attempt, effect_of, state_of, why_not_consumed
+from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord
+from ledger import chain, clusters, commands, migrations
+from ledger.errors import NoSuchCluster
+from ledger.tables import commands as command_table
+
+CLOSING = {f"approval-{state}": state for state in (ApprovalState.VOID, ApprovalState.EXPIRED, ApprovalState.DONE)}
+"""Events of a run that close the approval that they name. What a person does closes approvals in `add`."""
+
+OPEN = frozenset({ApprovalState.ARMED, ApprovalState.CONSUMED})
+
+
+async def add(connection: AsyncConnection, command: Command, now: datetime) -> Command:
+    """Store a command and close what it closes. One that is there already stays as it is, and is the answer."""
+    migration = await migrations.lock(connection, command.migration_id)
+    known = await commands.find(connection, command.id)
+    if known is not None:
+        return known
+    others = await commands.find_all(connection, command.migration_id)
+    effect = effect_of(command, others, migration.policy.approval_expires_after, now)
+    await commands.insert(connection, effect.command)
+    for approval in effect.closed:
+        await _close(connection, approval)
+    await chain.append(connection, [_event(migration, f"approval-{one.closed_as}", one, now) for one in effect.closed])
+    return effect.command
+
+
+async def consume(connection: AsyncConnection, attempt: Attempt, now: datetime) -> str | None:
+    """Armed to consumed, by this attempt; why not, where the approval does not allow it."""
+    cluster = await clusters.lock(connection, attempt.cluster)
+    if cluster is None:
+        raise NoSuchCluster(attempt.cluster)
+    migration = await migrations.lock(connection, attempt.migration_id)
+    known = await commands.find_all(connection, attempt.migration_id)
+    why_not = why_not_consumed(attempt, known, cluster.generation, now)
+    if why_not is not None:
+        return why_not
+    is_armed = (command_table.c.id == attempt.command_id) & command_table.c.consumed_at.is_(None)
+    change = update(command_table).where(is_armed & command_table.c.closed_at.is_(None))
+    marked = await connection.execute(change.values(consumed_at=now, consumed_by=attempt.id))
+    if marked.rowcount:
+        approval = next(one for one in known if one.id == attempt.command_id)
+        taken = approval.model_copy(update={"consumed_at": now, "consumed_by": attempt.id})
+        await chain.append(connection, [_event(migration, "approval-consumed", taken, now)])
+    return None
+
+
+async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:
+    """Close what a run tells to be over. Of what was consumed meanwhile the section has ended: it is done."""
+    for draft in drafts:
+        state = CLOSING.get(draft.kind)
+        approval = await commands.find(connection, str(draft.data.get("command"))) if state is not None else None
+        if approval is not None and approval.migration_id == draft.migration_id:
+            state = ApprovalState.DONE if approval.consumed_at is not None else state
+            closing = {"closed_as": state, "closed_at": draft.at, "closed_because": draft.data.get("why")}
+            await _close(connection, approval.model_copy(update=closing))
+
+
+async def find_open(connection: AsyncConnection, migration_ids: Sequence[str], now: datetime) -> list[Command]:
+    is_asked = command_table.c.migration_id.in_(migration_ids) & (command_table.c.kind == CommandKind.APPROVE)
+    query = select(command_table).where(is_asked & command_table.c.closed_at.is_(None))
+    rows = (await connection.execute(query.order_by(command_table.c.at, command_table.c.id))).mappings()
+    found = [Command.model_validate(dict(row)) for row in rows]
+    return [one for one in found if state_of(one, now) in OPEN]
+
+
+async def _close(connection: AsyncConnection, approval: Command) -> None:
+    """The first closing stands."""
+    unclosed = (command_table.c.id == approval.id) & command_table.c.closed_at.is_(None)
+    values = {name: getattr(approval, name) for name in ("closed_at", "closed_as", "closed_because")}
+    await connection.execute(update(command_table).where(unclosed).values(values))
+
+
+def _event(migration: MigrationRecord, kind: str, approval: Command, now: datetime) -> EventDraft:
+    return EventDraft(
+        key=f"{kind}/{approval.id}",
+        kind=kind,
+        cluster=migration.cluster,
+        migration_id=migration.id,
+        at=now,
+        data={
+            "gate": approval.gate,
+            "command": approval.id,
+            "by": approval.by,
+            "attempt": approval.consumed_by,
+            "why": approval.closed_because,
+        },
+    )

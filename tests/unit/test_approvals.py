@@ -1,0 +1,165 @@
+"""The rules of approvals: what a command does to them, and when one allows an irreversible write."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain.approvals import Attempt, effect_of, is_held, seen, state_of, told_of, why_not_consumed
+from domain.decisions import GateName
+from domain.records import ApprovalState, Command, CommandKind
+
+NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+EVIDENCE = "e" * 64
+
+GIVEN: dict[ApprovalState, dict[str, Any]] = {
+    ApprovalState.ARMED: {"expires_at": NOW + DAY},
+    ApprovalState.CONSUMED: {"consumed_at": NOW, "consumed_by": "m1/7", "expires_at": NOW - DAY},
+    ApprovalState.DONE: {"consumed_at": NOW, "consumed_by": "m1/7", "closed_at": NOW, "closed_as": ApprovalState.DONE},
+    ApprovalState.WITHDRAWN: {"closed_at": NOW, "closed_as": ApprovalState.WITHDRAWN, "closed_because": "rejected by zoe: no"},
+    ApprovalState.VOID: {"closed_at": NOW, "closed_as": ApprovalState.VOID, "closed_because": "held by zoe: wait"},
+    ApprovalState.EXPIRED: {"expires_at": NOW},
+}
+"""An approval in each of its states."""
+
+
+def a_command(kind: CommandKind, name: str = "", **fields: Any) -> Command:
+    given = {"id": name or kind, "migration_id": "m1", "kind": kind, "by": "anna", "via": "api", "at": NOW, "reason": "why"}
+    return Command.model_validate(given | fields)
+
+
+def approval(state: ApprovalState = ApprovalState.ARMED, gate: GateName = GateName.FINALIZE, name: str = "a") -> Command:
+    return a_command(CommandKind.APPROVE, name, gate=gate, evidence_hash=EVIDENCE, **GIVEN[state])
+
+
+def attempt(**changes: Any) -> Attempt:
+    asked = {"id": "m1/7", "migration_id": "m1", "cluster": "orders", "generation": 1, "gate": GateName.FINALIZE}
+    return Attempt(**asked | {"command_id": "a", "evidence_hash": EVIDENCE} | changes)
+
+
+HOLD, RESUME = a_command(CommandKind.HOLD), a_command(CommandKind.RESUME, gate=GateName.FINALIZE)
+
+
+@pytest.mark.parametrize("state", ApprovalState)
+def test_an_approval_in_each_state_says_so(state: ApprovalState) -> None:
+    assert state_of(approval(state), NOW) is state
+    shown = seen(approval(state), NOW)
+    assert shown is not None
+    assert (shown.state, shown.by, shown.gate) == (state, "anna", "finalize")
+
+
+def test_a_refused_approval_and_other_commands_have_no_state() -> None:
+    assert state_of(approval().model_copy(update={"refused_because": "the gate is not open"}), NOW) is None
+    assert [state_of(a_command(kind), NOW) for kind in CommandKind if kind is not CommandKind.APPROVE] == [None] * 4
+
+
+@pytest.mark.parametrize("state", ApprovalState)
+@pytest.mark.parametrize("kind", [CommandKind.HOLD, CommandKind.REJECT])
+def test_only_an_armed_approval_is_closed_by_a_person(kind: CommandKind, state: ApprovalState) -> None:
+    gate = GateName.FINALIZE if kind is CommandKind.REJECT else None
+    effect = effect_of(a_command(kind, gate=gate), [approval(state)], DAY, NOW)
+    becomes = ApprovalState.VOID if kind is CommandKind.HOLD else ApprovalState.WITHDRAWN
+    closed = [(one.id, one.closed_as) for one in effect.closed]
+    assert closed == ([("a", becomes)] if state is ApprovalState.ARMED else [])
+
+
+def test_a_rejection_withdraws_the_approval_of_its_own_gate_only() -> None:
+    others = [approval(gate=GateName.FAIL_OVER, name="b"), approval()]
+    effect = effect_of(a_command(CommandKind.REJECT, gate=GateName.FINALIZE), others, DAY, NOW)
+    assert [one.id for one in effect.closed] == ["a"]
+
+
+def test_a_rejection_of_what_is_consumed_says_when() -> None:
+    effect = effect_of(a_command(CommandKind.REJECT, gate=GateName.FINALIZE), [approval(ApprovalState.CONSUMED)], DAY, NOW)
+    assert "consumed at 2026-03-01 03:00:00 UTC by step m1/7" in (effect.command.refused_because or "")
+
+
+def test_a_hold_within_an_irreversible_section_names_its_gate() -> None:
+    assert effect_of(HOLD, [approval(ApprovalState.CONSUMED)], DAY, NOW).command.gate is GateName.FINALIZE
+    assert effect_of(HOLD, [approval(ApprovalState.DONE), approval(name="b")], DAY, NOW).command.gate is None
+
+
+@pytest.mark.parametrize(
+    ("begin", "state", "is_refused"),
+    [
+        (None, ApprovalState.ARMED, True),
+        (GateName.FAIL_OVER, ApprovalState.ARMED, True),
+        (GateName.FINALIZE, ApprovalState.ARMED, False),
+        (None, ApprovalState.VOID, False),
+        (None, ApprovalState.CONSUMED, False),
+        (None, ApprovalState.EXPIRED, False),
+        (GateName.FINALIZE, ApprovalState.EXPIRED, True),
+    ],
+)
+def test_a_resume_names_the_gate_of_what_is_armed(begin: GateName | None, state: ApprovalState, is_refused: bool) -> None:
+    effect = effect_of(a_command(CommandKind.RESUME, gate=begin), [approval(state)], DAY, NOW)
+    assert (effect.command.refused_because is not None) is is_refused
+    if is_refused and state is ApprovalState.ARMED:
+        assert '"begin": "finalize"' in (effect.command.refused_because or "")
+
+
+def test_a_new_approval_replaces_an_armed_one_and_expires() -> None:
+    effect = effect_of(approval(name="b"), [approval()], DAY, NOW)
+    assert [(one.id, one.closed_as) for one in effect.closed] == [("a", ApprovalState.VOID)]
+    assert effect.command.expires_at == NOW + DAY
+    assert effect_of(approval(name="b"), [], None, NOW).command.expires_at is None
+
+
+def test_a_command_that_does_not_count_changes_no_approval() -> None:
+    refused = HOLD.model_copy(update={"refused_because": "signal_approvals is off"})
+    assert effect_of(refused, [approval()], DAY, NOW).closed == ()
+
+
+@pytest.mark.parametrize("state", ApprovalState)
+def test_an_armed_and_a_consumed_approval_allow_the_write(state: ApprovalState) -> None:
+    why_not = why_not_consumed(attempt(), [approval(state)], 1, NOW)
+    assert (why_not is None) is (state in {ApprovalState.ARMED, ApprovalState.CONSUMED})
+    assert why_not is None or f"is {state}" in why_not
+
+
+@pytest.mark.parametrize(
+    ("change", "commands", "why"),
+    [
+        ({"command_id": "b"}, [], "no approval of finalize under the id b"),
+        ({"gate": GateName.FAIL_OVER}, [], "no approval of fail-over"),
+        ({"generation": 2}, [], "generation 1 holds the cluster"),
+        ({"evidence_hash": "f" * 64}, [], "the evidence has changed"),
+        ({}, [HOLD], "held"),
+        ({}, [HOLD, RESUME], "held"),
+        ({"applied_commands": ("resume",)}, [HOLD, RESUME], None),
+        ({}, [a_command(CommandKind.ROLLBACK)], "a rollback was asked for"),
+        ({}, [a_command(CommandKind.ROLLBACK, refused_because="no way back")], None),
+    ],
+)
+def test_an_armed_approval_allows_nothing_else(change: dict[str, Any], commands: list[Command], why: str | None) -> None:
+    why_not = why_not_consumed(attempt(**change), [approval(), *commands], 1, NOW)
+    assert why_not == why if why is None else why in (why_not or "")
+
+
+def test_what_is_said_after_the_consumption_stops_no_attempt_of_its_section() -> None:
+    """Half of a finalisation is worse than either end: the next controller's step goes on, whatever its evidence is by then."""
+    said = [approval(ApprovalState.CONSUMED), HOLD, a_command(CommandKind.ROLLBACK)]
+    for step in ("m1/7", "m1/8"):
+        assert why_not_consumed(attempt(id=step, evidence_hash="f" * 64), said, 1, NOW) is None
+    assert why_not_consumed(attempt(generation=0), said, 1, NOW) is not None
+
+
+def test_a_failover_is_one_attempt() -> None:
+    consumed = approval(ApprovalState.CONSUMED, GateName.FAIL_OVER)
+    assert why_not_consumed(attempt(gate=GateName.FAIL_OVER), [consumed], 1, NOW) is None
+    assert "is consumed" in (why_not_consumed(attempt(gate=GateName.FAIL_OVER, id="m1/8"), [consumed], 1, NOW) or "")
+
+
+def test_a_hold_that_was_refused_holds_nothing() -> None:
+    assert is_held([HOLD], ())
+    assert not is_held([HOLD.model_copy(update={"refused_because": "held already"})], ())
+
+
+def test_people_are_told_by_whom_when_and_until_when() -> None:
+    shown = seen(approval(), NOW)
+    assert shown is not None
+    line = told_of(shown)
+    assert all(part in line for part in ("finalize", "anna", "2026-03-01 03:00:00", "until 2026-03-02 03:00:00", '"begin"')), (
+        line
+    )
