@@ -78,9 +78,15 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF04",
         "A restarted node is proven from outside",
-        "Its process is another one, it runs in the wanted mode, it is registered and unfenced, and every replica is in sync. "
-        "Its own state proves nothing: a broker can serve for ever and never register.",
-        ("domain.zk_to_kraft.proof:why_not_proven", "activities.rolling.proving:prove", f"{REDUCTION}:_registration"),
+        "Its process is another one and holds the locks of its own log directories, it runs in the wanted mode, it is "
+        "registered and unfenced, and every replica is in sync. Its own state proves nothing: a broker can serve for ever and "
+        "never register, or serve empty partitions from another directory.",
+        (
+            "domain.zk_to_kraft.proof:why_not_proven",
+            "activities.rolling.proving:prove",
+            "activities.rolling.own_data:own_data",
+            f"{REDUCTION}:_registration",
+        ),
         (WaitReason.BROKERS_NOT_REGISTERED, WaitReason.NODE_NOT_READY, "step-failing"),
     ),
     Guard(
