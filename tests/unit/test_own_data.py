@@ -1,52 +1,62 @@
 """A node that was restarted is proven well only on its own data."""
 
-from dataclasses import replace
-from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from domain.contracts import StepOutcome
-from playground.fakes.cluster import FakeCluster
+from activities.rolling.marking import Target
+from activities.rolling.own_data import OwnData, own_data
+from domain.contracts import RevertOrder
 from tests.unit.fake_walk import Scene
-from tests.unit.test_startable import accepting, rolled, scene_of_a_roll
+from tests.unit.test_startable import accepting, scene_of_a_roll
 
 
-async def proven_with(scene: Scene, **place: object) -> tuple[StepOutcome, FakeCluster]:
+async def judged(scene: Scene, node_id: int, **place: object) -> OwnData:
     """What its machine says of its locks."""
     cluster = scene.copy()
-    cluster.nodes[scene.request.step.node].machine.place = dict(place)
-    return await rolled(cluster, scene), cluster
+    node = cluster.spec.node(node_id)
+    cluster.nodes[node_id].machine.place = dict(place)
+    return await own_data(scene.request, Target(cluster.record(), node, cluster.driver(node)))
 
 
-async def hurried() -> Scene:
+def on_the_way_back(scene: Scene) -> Scene:
+    order = RevertOrder(command_id=None, because="a test", accepted_losses=(), cluster=scene.cluster.record())
+    return Scene(scene.cluster, scene.ledger, scene.request.model_copy(update={"revert": order}))
+
+
+async def test_a_broker_on_another_directory_is_not_proven_whatever_is_accepted() -> None:
     scene = await scene_of_a_roll()
-    policy = scene.request.policy.model_copy(update={"restart_deadline": timedelta(seconds=0.5)})
-    return replace(scene, request=scene.request.model_copy(update={"policy": policy}))
-
-
-async def test_a_broker_on_another_directory_is_not_proven() -> None:
-    scene = await hurried()
-    outcome, cluster = await proven_with(scene, unheld=["/data/1"], elsewhere=["/var/kafka-logs"])
-    assert not outcome.is_done
-    assert "its process does not hold the lock of /data/1 and holds the lock of /var/kafka-logs" in (outcome.blocked or "")
-    assert cluster.restarts[cluster.spec.node_name(scene.request.step.node)] == 1
-    accepted, _ = await proven_with(accepting("PF47", scene), unheld=["/data/1"])
-    assert not accepted.is_done, "that is known, and nobody may accept it"
+    assert await judged(scene, 1) == OwnData()
+    for each in (scene, accepting("PF47", scene), on_the_way_back(scene)):
+        found = await judged(each, 1, unheld=["/data/1"], elsewhere=["/var/kafka-logs"])
+        assert "its process does not hold the lock of /data/1 and holds the lock of /var/kafka-logs" in (found.why_not or "")
 
 
 async def test_what_cannot_be_seen_proves_no_broker_unless_somebody_has_accepted_it() -> None:
-    scene = await hurried()
-    outcome, _ = await proven_with(scene, unseen=["/data/1"])
-    assert not outcome.is_done
-    assert "whether its process holds the lock of /data/1 could not be seen" in (outcome.blocked or "")
-    accepted, _ = await proven_with(accepting("PF47", scene), unseen=["/data/1"])
-    assert accepted.is_done
-    assert accepted.changes[-1].endswith("it counts as proven without that")
+    scene = await scene_of_a_roll()
+    found = await judged(scene, 1, unseen=["/data/1"])
+    assert "whether its process holds the lock of /data/1 could not be seen" in (found.why_not or "")
+    for each, node_id in ((accepting("PF47", scene), 1), (on_the_way_back(scene), 1), (scene, 3001)):
+        found = await judged(each, node_id, unseen=["/data/1"])
+        assert found.why_not is None
+        assert found.note.endswith("it counts as proven without that")
 
 
-@pytest.mark.parametrize("place", [{"unseen": ["/data/3001"]}, {}])
-async def test_a_controller_is_proven_by_its_log_and_what_is_not_seen_is_said(place: dict[str, object]) -> None:
-    scene = await scene_of_a_roll(of_controller=True)
-    outcome, _ = await proven_with(scene, **place)
-    assert outcome.is_done
-    assert any("could not be seen" in change for change in outcome.changes) is bool(place)
+@pytest.mark.parametrize("of_controller", [False, True])
+async def test_a_roll_waits_for_the_locks(of_controller: bool) -> None:
+    scene = await scene_of_a_roll(of_controller=of_controller)
+    cluster = scene.copy()
+    machine = cluster.nodes[scene.request.step.node].machine
+    machine.place = {"unheld": ["/data/1"]}
+    begun = cluster.restarts[cluster.spec.node_name(scene.request.step.node)]
+    asked: list[str] = []
+
+    async def after(name: str) -> None:
+        """They are held from the fifth look after the restart on."""
+        restarts = cluster.restarts[cluster.spec.node_name(scene.request.step.node)]
+        asked.extend([name] if name == "node run" and restarts > begun else [])
+        machine.place = {} if len(asked) > 4 else machine.place
+
+    outcome: Any = await scene.attempt(cluster, after)
+    assert outcome.is_done, outcome.blocked
+    assert len(asked) == 6, "five in vain, and the last"
