@@ -48,6 +48,7 @@ from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.refused_steps import Tries
+from domain.zk_to_kraft.causes.case import USUAL_RESTART
 from ledger.database import place_of, server_of
 from ledger.errors import LedgerUnavailable
 
@@ -119,7 +120,7 @@ async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
         found = found or await _refused_just_now(wiring, record, events, now, until)
-        if not found:
+        if not found and not _is_restarting(events, now):
             found = [*pending_tasks.of_standing(run.tasks, now - looker.ahead)]
             # A comparison may well take its time: nothing that has changed anywhere is told with that.
             is_hanging = any(entry.object != ActivityName.RUN_CHECK for entry in found)
@@ -237,6 +238,13 @@ def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) ->
     return step
 
 
+def _is_restarting(events: Sequence[Event], now: datetime) -> bool:
+    """Whether a step works on nodes for no longer than a restart usually takes."""
+    step = standing.in_hand(events)
+    usual = max(USUAL_RESTART, timedelta(seconds=standing.longest_restart(events)))
+    return step is not None and not is_over(step.began_at, now, usual)
+
+
 async def _read(read: Callable[[], Awaitable[list[Row]]], now: datetime) -> tuple[list[Row], Blocker | None]:
     """What the ledger has, or nothing and the entry that says why: what else is found needs no ledger."""
     try:
@@ -307,7 +315,8 @@ async def _look(
 ) -> BlockersSeen | Blocker:
     """What a worker finds, or the entry that says why none does."""
     try:
-        return await blockers(wiring.temporal, record, _in_hand(events, record, now), standing.rolled(events))
+        step, restart_seconds = _in_hand(events, record, now), standing.longest_restart(events)
+        return await blockers(wiring.temporal, record, step, standing.rolled(events), restart_seconds)
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back"
         nobody = "nobody took the task to look at the cluster"

@@ -97,7 +97,7 @@ async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
 
 
 async def blockers(
-    temporal: Temporal, migration: MigrationRecord, step: InHand | None, rolled: tuple[str, ...]
+    temporal: Temporal, migration: MigrationRecord, step: InHand | None, rolled: tuple[str, ...], restart_seconds: float
 ) -> BlockersSeen:
     """Why nothing happens, within the time in which a cause must be named."""
     asked = BlockersRequest(
@@ -107,6 +107,7 @@ async def blockers(
         in_hand=step.nodes if step is not None else (),
         step_since=step.began_at if step is not None else None,
         rolled=rolled,
+        restart_seconds=restart_seconds,
     )
     call = f"{migration_url(migration.id)}/blockers"
     limits = (SOON, CAUSE_LIMIT - SOON)

@@ -30,10 +30,10 @@ seconds, also where a process of ours is missing: then that is an entry, `observ
 ledger knows. `unlooked` names what could not be looked up, so that a cause may be missing. A migration that was refused lists
 the preflight's findings; one that has ended, nothing.
 
-Of a node that a step of the migration restarts it is told that it has not ended eight seconds after the step began, and what
-it lacks eight seconds after its start: that is what the step waits for. Of a worker that says nothing of an activity that it
-has taken it is told after ten seconds, with the last warning or error in its log, where it runs beside the API and its
-standard error is a file.
+A node that a step of the migration restarts is no blocker while that takes its usual time: 30 seconds, or as long as the
+migration's longest restart so far. A start that has failed is told immediately. What its log or its machine proves to be wrong
+is told after eight seconds. Of a worker that says nothing of an activity that it has taken it is told after ten seconds,
+with the last warning or error in its log, where it runs beside the API and its standard error is a file.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes that
 are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. Of a process that runs that

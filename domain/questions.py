@@ -131,7 +131,8 @@ class PlanOutcome(Payload):
 
 class BlockersRequest(Payload):
     """Why nothing happens, from a fresh look. `in_hand`: the nodes that a step was working on when it was asked, since
-    `step_since`. `rolled`: those that the migration has given another file.
+    `step_since`. `rolled`: those that the migration has given another file. `restart_seconds`: the longest restart so far, 0
+    where there was none.
     """
 
     migration_id: str
@@ -140,6 +141,7 @@ class BlockersRequest(Payload):
     in_hand: tuple[str, ...] = ()
     step_since: datetime | None = None
     rolled: tuple[str, ...] = ()
+    restart_seconds: float = 0.0
 
 
 class BlockersSeen(Payload):

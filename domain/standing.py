@@ -63,6 +63,12 @@ def rolled(events: Sequence[Event]) -> tuple[str, ...]:
     return tuple(sorted({data["node"] for data in done if data.get("action") == StepAction.ROLL_NODE}))
 
 
+def longest_restart(events: Sequence[Event]) -> float:
+    """Seconds of the longest restart of a node so far, from its step's beginning to its proof; 0 where there was none."""
+    done = (event.data for event in events if event.kind == "step-done" and event.data.get("action") == StepAction.ROLL_NODE)
+    return max((float(data.get("seconds", 0)) for data in done), default=0.0)
+
+
 def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
     """Why it did not start: the preflight's findings, but for those that somebody has accepted."""
     at = record.ended_at or record.created_at

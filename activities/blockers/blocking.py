@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable
 from contextvars import copy_context
 from dataclasses import replace
+from datetime import timedelta
 
 from temporalio import activity
 
@@ -28,7 +29,7 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
-from domain.zk_to_kraft.causes.case import DOWN_MODES, Looked
+from domain.zk_to_kraft.causes.case import DOWN_MODES, USUAL_RESTART, Looked
 from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.causes.machine_signs import changed_besides
 from domain.zk_to_kraft.causes.owners import owned_by
@@ -137,6 +138,7 @@ class Blocking:
             in_hand=frozenset(request.in_hand),
             step_since=request.step_since,
             rolled=frozenset(request.rolled),
+            usual_restart=max(USUAL_RESTART, timedelta(seconds=request.restart_seconds)),
         )
         decisions = [d for d in (assessment.decision, assessment.stands) if not _is_doubtful(d, record)]
         found, explained = blockers_of(looked, *decisions)

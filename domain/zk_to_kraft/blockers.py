@@ -60,7 +60,15 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
     causes += list(_unproven(looked, frozenset().union(*(found.explains for found in causes))))
     found = with_signs(looked, list(_unique(causes)))
     reasons = {str(reason) for entry in found for reason in entry.explains}
-    return tuple(entry.blocker for entry in found), frozenset(reasons)
+    told = _without_restarts(looked, causes, found)
+    return tuple(entry.blocker for entry in told), frozenset(reasons)
+
+
+def _without_restarts(looked: Looked, causes: Iterable[Cause], signed: Iterable[Cause]) -> list[Cause]:
+    """A restart of ours that takes its usual time is no blocker, whatever the log complains of meanwhile. What has a sign of
+    its machine besides is told."""
+    late = [found.blocker for found in causes if found.is_only_late and looked.is_restarting(found.blocker.object)]
+    return [found for found in signed if found.blocker not in late]
 
 
 def _without_counts(looked: Looked, causes: list[Cause]) -> list[Cause]:
@@ -167,8 +175,9 @@ def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cau
                 name,
                 observed=f"it was restarted, and is not proven well: {missing.words}{complaints(looked, view.id)}",
                 expected=EXPECTED[missing.reason][1],
-                fix=OTHER_MODE if missing.reason is WaitReason.NODE_NOT_READY and _serves(view) else AWAIT_PROOF,
+                fix=OTHER_MODE if (is_other := missing.reason is WaitReason.NODE_NOT_READY and _serves(view)) else AWAIT_PROOF,
                 since=view.process.started_at if view.process is not None else None,
+                is_only_late=not is_other,
             )
 
 

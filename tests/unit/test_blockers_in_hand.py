@@ -37,7 +37,7 @@ def test_a_node_in_our_hands_that_stands_still_is_told_for_the_step_does_too() -
     assert (entry.object, "kill -CONT 77" in entry.fix) == ("broker-2", True)
 
 
-@pytest.mark.parametrize(("seconds", "is_told"), [(5, False), (20, True)])
+@pytest.mark.parametrize(("seconds", "is_told"), [(5, False), (20, False), (40, True)])
 @pytest.mark.parametrize("before", ["old", "77@1"])
 def test_a_node_that_a_step_of_ours_has_started_and_that_does_not_come_up_is_told(
     seconds: int, is_told: bool, before: str
@@ -71,6 +71,32 @@ def test_what_a_node_lacks_is_told_once_most_would_be_well(age: int, told: list[
     assert keys(entries) == told
     assert all("Topic ID in memory: WUR1" in entry.observed for entry in entries)
     assert all("partition.metadata" in entry.fix for entry in entries)
+
+
+NOISE = f"{SAID} WARN [BrokerToControllerChannelManager id=2] Connection to node 3000 could not be established (NetworkClient)"
+
+
+@pytest.mark.parametrize(("age", "longest", "is_told"), [(20, 0, False), (40, 0, True), (40, 60, False), (80, 60, True)])
+def test_a_plain_restart_is_no_blocker_for_its_usual_time(age: int, longest: int, is_told: bool) -> None:
+    """Whatever its log complains of meanwhile: replicas that catch up, a state that is not yet 3. `longest`: as measured."""
+    usual = {"usual_restart": timedelta(seconds=longest)} if longest else {}
+    seen, hints = lagging_in_hand(age, NOISE)
+    for state in (with_metrics(seen, 2, broker_state=1), seen):
+        entries, _ = blockers_of(looked_at(state, in_hand=frozenset({"broker-2"}), hints=hints, **usual))
+        assert bool(entries) is is_told
+        assert not is_told or any("could not be established" in entry.observed for entry in entries)
+
+
+def test_a_start_that_has_failed_is_told_at_once() -> None:
+    """Its new process has ended, a second after it was started."""
+    seen, hints = lagging_in_hand(1, NOISE)
+    process = seen.node(2).process
+    assert process is not None
+    ended = process.model_copy(update={"is_running": False, "identity": None, "last_identity": "4711@9"})
+    seen = with_metrics(with_part(seen, 2, process=ended, metrics=None), 1)
+    since = seen.ended_at - timedelta(seconds=2)
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), step_since=since, hints=hints))
+    assert ("node-down", "broker-2") in keys(entries)
 
 
 def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complains_of() -> None:
@@ -168,7 +194,7 @@ def test_a_broker_that_asks_to_go_is_told_with_the_controller_that_has_to_let_it
     process = seen.node(3).process
     assert process is not None
     seen = rolling(seen, 3, process.identity)
-    since = seen.ended_at - timedelta(seconds=20)
+    since = seen.ended_at - timedelta(seconds=40)
     entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-3"}), step_since=since, hints=Hints(logs={3: lines})))
     (entry,) = [entry for entry in entries if entry.object == "broker-3"]
     assert (f"It asks {controller}, the controller, to move its leaders to others, since 02:59:30" in entry.observed) is bool(
@@ -197,6 +223,8 @@ def test_a_node_that_ignores_what_it_is_told_to_stop_by_is_not_waited_for(
     assert entry.fix.startswith("First mend what starts it")
     assert words in entry.fix
     assert "Give a broker's controlled shutdown its time" not in entry.fix
+    assert found(with_metrics(seen, node_id, broker_state=6), **more) == [], "it ends, within the usual time"
+    more["step_since"] = seen.ended_at - timedelta(seconds=40)
     (entry,) = found(with_metrics(seen, node_id, broker_state=6), **more)
     assert "ignores SIGTERM" not in entry.observed, "somebody has sent another signal"
 

@@ -35,6 +35,10 @@ SLOW = timedelta(seconds=8)
 large broker may take minutes, and who asks is told what it is waited for."""
 
 
+USUAL_RESTART = timedelta(seconds=30)
+"""What a healthy restart takes, from the stop to the proof, where none of the migration's own was measured."""
+
+
 STOPPED_BY = timedelta(seconds=30)
 """From the beginning of a step, which looks first, on a busy machine."""
 
@@ -43,6 +47,7 @@ STOPPED_BY = timedelta(seconds=30)
 class Looked:
     """One look with all that it is judged by. `in_hand`: nodes that a step of ours works on, `step_since` when it began: what
     they lack is no blocker as long as they are `excused`. `rolled`: nodes that the migration has given another file.
+    `usual_restart`: for so long a node in our hands that is merely not well yet is no blocker.
     """
 
     observation: Observation
@@ -55,6 +60,7 @@ class Looked:
     in_hand: frozenset[str] = frozenset()
     step_since: datetime | None = None
     rolled: frozenset[str] = frozenset()
+    usual_restart: timedelta = USUAL_RESTART
 
     def name(self, node_id: int) -> str:
         return self.spec.node_name(node_id)
@@ -102,6 +108,12 @@ class Looked:
         is_another = process.last_identity.partition("@")[0] != (mark.before_identity or "").partition("@")[0]
         is_of_step = since is not None and process.started_at is not None and process.started_at >= since - CLOCKS
         return is_another and is_of_step
+
+    def is_restarting(self, name: str) -> bool:
+        """Whether a step of ours restarts this node, for no longer than usual, and its new process has not ended."""
+        views = [view for view in self.observation.nodes if self.name(view.id) == name and name in self.kept]
+        begun = [view.process.started_at if _is_restarted(view) and view.process else self.step_since for view in views]
+        return any(at is not None and not is_over(at, self.observation.ended_at, self.usual_restart) for at in begun)
 
     def unproven(self) -> list[NodeView]:
         """Nodes in our hands that run as a step of ours has started them, longer than most need to be well."""
@@ -212,11 +224,12 @@ MOST_COMPLAINTS = 2
 @dataclass(frozen=True)
 class Cause:
     """One entry, and the waits that need none of their own because of it. `is_proved`: its own fix is the cure; what may
-    hamper whom it is about besides comes after it."""
+    hamper whom it is about besides comes after it. `is_only_late`: nothing says that anything is wrong but that it lasts."""
 
     blocker: Blocker
     explains: frozenset[WaitReason] = frozenset()
     is_proved: bool = False
+    is_only_late: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -233,11 +246,13 @@ def cause(
     fix: str,
     since: datetime | None = None,
     is_proved: bool = False,
+    is_only_late: bool = False,
 ) -> Cause:
     """`code` is a wait's reason or another stable one; a reason explains itself."""
     reasons = frozenset({*explains, *([WaitReason(code)] if code in set(WaitReason) else [])})
     begun = since if since is not None else looked.since(code, about, reasons)
-    return Cause(blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun), reasons, is_proved)
+    entry = blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun)
+    return Cause(entry, reasons, is_proved, is_only_late)
 
 
 def said_since_started(looked: Looked, view: NodeView) -> Sequence[str] | None:

@@ -90,7 +90,8 @@ def lag_causes(looked: Looked, unheard: Collection[int], misled: Collection[int]
         led = f", all led by {looked.broker_name(leaders[0])}" if len(leaders) == 1 else ""
         observed = f"{len(partitions)} partitions have replicas out of sync at {some(names)}{led}: {some(partitions)}"
         proved = _proved(looked, missing, leaders)
-        about, words, fix = proved or _told(looked, missing, partitions, leaders)
+        explained = proved or _told(looked, missing, partitions, leaders)
+        about, words, fix = explained or _unsaid(looked, missing, leaders)
         yield cause(
             looked,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -99,6 +100,7 @@ def lag_causes(looked: Looked, unheard: Collection[int], misled: Collection[int]
             expected="every replica in sync before a node restarts",
             fix=fix,
             is_proved=proved is not None,
+            is_only_late=explained is None,
         )
 
 
@@ -155,13 +157,15 @@ def _proved(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> t
     return of_proxy_header(looked, (*leaders, *missing))
 
 
-def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]) -> tuple[str, str, str]:
-    """Whose it is where that is not the followers', what is said of it, and the fix."""
+def _told(
+    looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]
+) -> tuple[str, str, str] | None:
+    """Whose it is where that is not the followers', what is said of it, and the fix; `None` where nothing known explains it."""
     instead = _limited(looked) or of_slow_link(looked, leaders, missing)
     but = VAGUE if instead is not None else frozenset()
     said = _said_by_them(looked, missing, partitions, leaders, but)
     rolled = _rolled(looked, missing, leaders)
-    return said or instead or rolled or _outrun(looked, missing, leaders) or _unsaid(looked, missing, leaders)
+    return said or instead or rolled or _outrun(looked, missing, leaders)
 
 
 def _rolled(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:

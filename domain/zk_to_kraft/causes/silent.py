@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
@@ -32,7 +33,7 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
     if view.is_unowned:
         return _unowned(looked, view)
-    name, endpoint = looked.name(view.id), looked.spec.node(view.id).metrics.url
+    name, endpoint, is_only_late = looked.name(view.id), looked.spec.node(view.id).metrics.url, False
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
     obstacle = next((part.obstacle for part in parts if part.what.startswith("metrics of ")), None)
@@ -58,16 +59,17 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         fix = fix_of_lack(looked, told)
     elif obstacle in ENDPOINTS:
         verb, fix = ENDPOINTS[obstacle]
-        observed = f"its process runs, and its metrics endpoint {verb}. {said}"
+        observed, is_only_late = f"its process runs, and its metrics endpoint {verb}. {said}", True
     elif new is not None and not any(stamp_of(line) is not None for line in new):
         last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
         observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
-        fix = f"{AT_WORK if _is_at_work(looked, name) else ''}{BEFORE_KAFKA}"
+        fix, is_only_late = f"{AT_WORK if _is_at_work(looked, name) else ''}{BEFORE_KAFKA}", True
     else:
-        observed, fix = _mute(looked, view, said, obstacle, own)
+        (observed, fix), is_only_late = _mute(looked, view, said, obstacle, own), True
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
-    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+    found = cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+    return replace(found, is_only_late=is_only_late)
 
 
 BEFORE_KAFKA = (

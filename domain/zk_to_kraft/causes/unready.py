@@ -226,6 +226,7 @@ def ending(looked: Looked, view: NodeView) -> Cause:
         "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
         "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
         since=looked.step_since,
+        is_only_late=not (first or looked.hints.threads.get(name)),
     )
 
 
@@ -302,4 +303,5 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         expected=f"{name} serves",
         fix=f"{ROLL_LESS if rolled else ''}{fix}",
         since=view.process.started_at if view.process is not None else None,
+        is_only_late=not (refused or hangs or rolled),
     )
