@@ -25,10 +25,12 @@ from domain.cluster import BrokerSpec, ClusterSpec
 from domain.decisions import Finding, Severity
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.properties import ENCODING, edit
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.runbook.shell import java
+from playground.by_hand import ByHand
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
@@ -38,6 +40,7 @@ from playground.seed import Topic, seed
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 POLICY = MigrationPolicy()
+FILE_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 ALWAYS = {"PF06", "PF23", "PF27"}
 """All on one host; a cluster that has just begun; restarts that nobody measured. None is a blocker."""
 SETTLING = 30.0
@@ -119,6 +122,32 @@ async def test_a_look_leaves_nothing_behind_on_the_nodes(field: Field) -> None:
 def names_beside_files(field: Field) -> list[list[str]]:
     folders = [Path(node.properties_file).parent for node in field.cluster.spec.nodes]
     return [sorted(path.name for path in folder.iterdir()) for folder in folders]
+
+
+async def test_what_a_provider_gives_is_judged_as_the_broker_runs_with_it(field: Field, tmp_path: Path) -> None:
+    """The file has references, and only the broker reads what they are."""
+    broker, hand, given = field.cluster.spec.brokers[1], ByHand(field.cluster), tmp_path / "given.properties"
+    path = hand.properties_file(broker.id)
+    before, found = path.read_bytes(), hand.properties(broker.id)
+    values = {key: found[key] for key in ("inter.broker.protocol.version", "zookeeper.connect", "log.dirs", "listeners")}
+    given.write_text(edit("", values), ENCODING)
+    provider = {"config.providers": "file", "config.providers.file.class": FILE_PROVIDER}
+    try:
+        hand.put_into_force(broker.id, provider | {key: f"${{file:{given}:{key}}}" for key in values})
+        await until(lambda: findings(field), {"PF39"})
+        disk = (await look(field)).node(broker.id).disk
+        assert disk is not None
+        assert disk.file is not None
+        assert disk.file.running == values
+        hand.edit(broker.id, {"authorizer.class.name": f"${{file:{given}:authorizer}}"})
+        given.write_text(edit("", values | {"authorizer": found["authorizer.class.name"]}), ENCODING)
+        hand.put_into_force(broker.id, {})
+        told = await until(lambda: findings(field), {"PF31", "PF39"})
+        (authorizer,) = [finding for finding in told if finding.code == "PF31"]
+        assert authorizer.expected == "authorizer.class.name=kafka.security.authorizer.AclAuthorizer in the file itself"
+    finally:
+        path.write_bytes(before)
+        hand.put_into_force(broker.id, {})
 
 
 FILES: dict[str, tuple[int, str, str, set[str], str]] = {
