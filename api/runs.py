@@ -98,7 +98,12 @@ async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
     handle = await client.start_workflow(
         WORKFLOW_TYPE,
         MigrationInput(
-            migration_id=record.id, cluster=record.cluster, policy=record.policy, is_held=is_held, plan_id=record.plan_id
+            migration_id=record.id,
+            cluster=record.cluster,
+            policy=record.policy,
+            is_held=is_held,
+            requested_by=record.requested_by,
+            plan_id=record.plan_id,
         ),
         id=record.workflow_id,
         task_queue=TaskQueue.MIGRATIONS,

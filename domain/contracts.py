@@ -128,6 +128,7 @@ class MigrationInput(Payload):
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
     is_held: bool = False
+    requested_by: str = ""
     plan_id: str | None = None
     carried: CarriedState | None = None
 

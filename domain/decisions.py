@@ -100,8 +100,23 @@ class WaitReason(StrEnum):
     STATE_NOT_UNDERSTOOD = "state-not-understood"
 
 
+KEEPERLESS = "keeperless"
+"""Who holds where the product does so itself, as events and `Hold.by` name it."""
+
+
+def means_of_hold(by: str) -> str:
+    """What a hold means, by who holds."""
+    if by == KEEPERLESS:
+        return (
+            "Keeperless holds the migration itself, for the reason in the detail. Fix what that names. Then resume the "
+            "migration, or ask for a rollback."
+        )
+    return f"{by} holds the migration. Resume it when ready." if by else WAIT_MEANS[WaitReason.HELD]
+
+
 WAIT_MEANS: dict[WaitReason, str] = {
-    WaitReason.HELD: "Held by a person. Resume it when ready.",
+    WaitReason.HELD: "The migration is held, by a person or by Keeperless itself: the detail says by whom and why. Fix what it "
+    "names, if anything. Then resume the migration, or ask for a rollback.",
     WaitReason.PART_UNKNOWN: "Something did not answer, and unknown is never healthy. Make it reachable; it goes on by itself.",
     WaitReason.NODE_DOWN: "A node is not running. Nothing else is touched. Look in `blockers` and in its log for why, repair "
     "that, and start the node from its present file.",

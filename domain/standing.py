@@ -10,7 +10,7 @@ from domain.approvals import in_state
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
 from domain.clocks import is_over
-from domain.decisions import GateName, StepAction, WaitReason
+from domain.decisions import KEEPERLESS, GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, ApprovalState, Command, Event, MigrationRecord, MigrationState, Waiting
 from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
@@ -162,10 +162,10 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None, ar
     `lifting`: what ends it, and is not to be seen in what the migration has told last. `armed`: the approval that a resume may
     begin.
     """
-    holds = [event for event in events if event.kind == "held"]
-    has_failed = bool(holds) and "error" in holds[-1].data
+    is_ours = _is_held_by_us(events)
     again, stop_it = _held_again(events)
-    mend = "Mend what is named, then resume it, or ask for a rollback" if has_failed else "Resume it when ready"
+    mend = "Fix what is named, then resume it, or ask for a rollback" if is_ours else "Resume it when ready"
+    who = "Keeperless holds it itself: " if is_ours else ""
     asked, is_taken = "", lifting is not None and lifting.delivered_at is not None
     if lifting is not None:
         taken = "has taken that, and told nothing since" if is_taken else "has not taken that yet"
@@ -182,11 +182,17 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None, ar
     return blocker(
         WaitReason.HELD,
         "the migration",
-        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{again}{waits}{asked}",
+        observed=f"{who}{waiting.detail or 'it is held, and nobody has said why'}{again}{waits}{asked}",
         expected="nobody holds it",
         fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{stop_it}{way if lifting is None else ASKED}",
         since=waiting.since,
     )
+
+
+def _is_held_by_us(events: Sequence[Event]) -> bool:
+    """After an error that another try cannot fix, or a step after which a person has to look. A rejection is a hold, too."""
+    holds = [event for event in events if event.kind in {"held", "rejected"}]
+    return bool(holds) and holds[-1].data.get("by") == KEEPERLESS
 
 
 AGAIN_WITHIN, AT_ONCE = timedelta(seconds=30), timedelta(seconds=10)
@@ -196,7 +202,7 @@ at once."""
 
 def _held_again(events: Sequence[Event]) -> tuple[str, str]:
     """Where people's resumes do not last: how often so far, and what to do first. Empty where they do."""
-    orders = [event for event in events if event.kind in {"held", "resumed"} and event.data.get("by") != "keeperless"]
+    orders = [event for event in events if event.kind in {"held", "resumed"} and event.data.get("by") != KEEPERLESS]
     pairs = [(before, after) for before, after in pairwise(orders) if (before.kind, after.kind) == ("resumed", "held")]
     undone = [(before, after) for before, after in pairs if after.at - before.at <= AGAIN_WITHIN]
     if not undone or undone[-1][1] is not orders[-1]:

@@ -15,7 +15,7 @@ from domain.contracts import (
     MigrationStatus,
     StepOutcome,
 )
-from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
+from domain.decisions import KEEPERLESS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason, means_of_hold
 from domain.records import (
     ACTIVE_STATES,
     ApprovalState,
@@ -74,8 +74,6 @@ CLOSED_AS = {
     ApprovalState.CONSUMED: ApprovalState.DONE,
 }
 """What an approval becomes that counts no more. The others are closed already."""
-
-KEEPERLESS = "keeperless"
 
 
 class Board:
@@ -253,7 +251,7 @@ class Board:
         """Nothing newer is known of the cluster than the error that stopped us."""
         waiting = Waiting(
             reason=WaitReason.HELD,
-            means=WAIT_MEANS[WaitReason.HELD],
+            means=means_of_hold(KEEPERLESS),
             since=workflow.now(),
             detail=self._orders.held_because,
             for_people=True,
@@ -336,7 +334,9 @@ class Board:
 
     def _note_waiting(self, assessment: Assessment) -> None:
         """The age of a wait goes on while its reason is the same, from run to run too."""
-        waiting = waiting_of(assessment, workflow.now(), self._orders.held_because)
+        waiting = waiting_of(
+            assessment, workflow.now(), self._orders.held_because, self.hold.by if self.hold is not None else ""
+        )
         before = self.waiting
         if waiting is not None and waiting.reason == APPROVAL and self.gate is not None:
             waiting = waiting.model_copy(update={"since": self.gate.since})

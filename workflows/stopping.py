@@ -5,7 +5,8 @@ More than a hold, which takes effect after an irreversible section: the same ste
 
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
-from workflows.board import KEEPERLESS, Board
+from domain.decisions import KEEPERLESS
+from workflows.board import Board
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 

@@ -8,7 +8,19 @@ from pydantic import ValidationError
 
 from domain.approvals import told_of
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
-from domain.decisions import WAIT_MEANS, Done, Gate, Intent, Refuse, Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import (
+    WAIT_MEANS,
+    Done,
+    Gate,
+    Intent,
+    Refuse,
+    Revert,
+    Step,
+    StepAction,
+    Wait,
+    WaitReason,
+    means_of_hold,
+)
 from domain.observation import MigrationGauge
 from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
 from domain.zk_to_kraft.phases import Phase
@@ -85,8 +97,8 @@ def end_of(assessment: Assessment, heading: Intent) -> MigrationState:
     return MigrationState.REVERTED if heading is Intent.REVERT else MigrationState.SUCCEEDED
 
 
-def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Waiting | None:
-    """Why nothing happens, or `None` when something does."""
+def waiting_of(assessment: Assessment, since: datetime, held_because: str, held_by: str = "") -> Waiting | None:
+    """Why nothing happens, or `None` when something does. `held_by`: a person, Keeperless, or empty: nobody knows."""
     decision = assessment.decision
     if isinstance(decision, Gate):
         means = f"A person has to approve {decision.name}, on the evidence {decision.evidence_hash[:12]}…"
@@ -96,7 +108,7 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Wa
     is_held = decision.reason is WaitReason.HELD
     return Waiting(
         reason=decision.reason,
-        means=WAIT_MEANS[decision.reason],
+        means=means_of_hold(held_by) if is_held else WAIT_MEANS[decision.reason],
         since=since,
         objects=decision.objects,
         detail=f"{decision.detail}{held_because}" if is_held else decision.detail,

@@ -33,10 +33,10 @@ with workflow.unsafe.imports_passed_through():
         RollbackMessage,
         StepOutcome,
     )
-    from domain.decisions import Done, Refuse, Revert, Step, StepAction
+    from domain.decisions import KEEPERLESS, Done, Refuse, Revert, Step, StepAction
     from domain.policy import pause_after
     from domain.records import CommandKind, EventDraft
-    from workflows.board import KEEPERLESS, Board
+    from workflows.board import Board
     from workflows.calls import Calls
     from workflows.comparing import Comparing
     from workflows.messages import Messages
@@ -139,8 +139,9 @@ class ZkToKraftMigration:
             raise Superseded
         self._outbox.tell("claimed", {"generation": claim.generation})
         if self._request.is_held:
-            self._board.note_hold(KEEPERLESS, STARTED_HELD)
-            self._outbox.tell("held", {"by": KEEPERLESS, "reason": STARTED_HELD})
+            by = self._request.requested_by or KEEPERLESS
+            self._board.note_hold(by, STARTED_HELD)
+            self._outbox.tell("held", {"by": by, "reason": STARTED_HELD})
 
     async def _look(self) -> Assessment | None:
         """An assessment; `None` after an error that a person has to look at: then the migration stops."""

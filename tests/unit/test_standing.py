@@ -84,9 +84,21 @@ def test_a_hold_is_told_with_who_and_since_when() -> None:
     (entry,) = of_waiting(record, frozenset(), (), NOW)
     assert (entry.code, entry.observed, entry.since) == ("held", "held by anna: lunch", AN_HOUR_AGO)
     assert "resume" in entry.fix
-    failed = event("held", by="keeperless", reason="roll: no", error="Unsafe")
-    (entry,) = of_waiting(record, frozenset(), (failed,), NOW)
-    assert entry.fix.startswith("Mend what is named")
+
+
+@pytest.mark.parametrize(
+    "error", [{"error": "Unsafe"}, {}], ids=["after an error", "after a step that a person has to look at"]
+)
+def test_a_hold_of_our_own_is_told_as_ours(error: dict[str, str]) -> None:
+    ours = event("held", by="keeperless", reason="format failed", **error)
+    record = a_migration(MigrationState.HELD, waiting=waiting(WaitReason.HELD, detail="format failed", for_people=True))
+    (entry,) = of_waiting(record, frozenset(), (ours,), NOW)
+    assert entry.observed == "Keeperless holds it itself: format failed"
+    assert entry.fix.startswith("Fix what is named, then resume it")
+    for theirs in (event("held", by="anna", reason="lunch"), event("rejected", by="anna", gate="finalize")):
+        (entry,) = of_waiting(record, frozenset(), (ours, theirs), NOW)
+        assert entry.observed == "format failed", "a person holds since"
+        assert entry.fix.startswith("Resume it when ready")
 
 
 @pytest.mark.parametrize(

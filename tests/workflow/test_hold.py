@@ -49,7 +49,9 @@ async def test_a_hold_right_after_a_resume_leaves_no_node_stopped_that_a_failed_
     broker.faults["start"] = Permanent("no such program")
     before = small.cluster.restarts
     await small.begin()
-    assert "no such program" in (await small.until_waiting("held")).waiting.detail
+    waiting = (await small.until_waiting("held")).waiting
+    assert "no such program" in waiting.detail
+    assert waiting.means.startswith("Keeperless holds the migration itself")
     broker.faults.clear()
     pause = small.kafka.pause("view")
     await small.resume()
@@ -57,7 +59,9 @@ async def test_a_hold_right_after_a_resume_leaves_no_node_stopped_that_a_failed_
     await small.hold()
     small.kafka.release("view")
     await small.until_told("step-done", node="broker-1")
-    assert "held by olga: lunch" in (await small.until_waiting("held")).waiting.detail
+    waiting = (await small.until_waiting("held")).waiting
+    assert "held by olga: lunch" in waiting.detail
+    assert waiting.means == "olga holds the migration. Resume it when ready."
     assert small.cluster.restarts == before | {"broker-1": before["broker-1"] + 1}
     assert {e.data["node"] for e in await small.events("step-started")} == {"broker-1"}
     await small.resume()
