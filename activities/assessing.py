@@ -158,6 +158,7 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
         inherited=await ports.ledger.baseline(request.cluster),
         of_copy=await copy_reports(ports.ledger, request.cluster, request.migration_id),
         messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
+        end=await ports.ledger.newest_report(request.migration_id, CheckName.END),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
         plan_basis=await _plan_basis(request.plan_id, ports),
         has_begun=request.has_begun if isinstance(request, AssessRequest) else True,

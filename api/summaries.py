@@ -7,6 +7,7 @@ from api.outgoing import Outgoing
 from domain.drift.report import CheckName, Verdict
 from domain.records import MigrationRecord
 from domain.zk_to_kraft.afterwards import NextStep
+from domain.zk_to_kraft.end_compared import EndCompared
 from domain.zk_to_kraft.summary import KINDS, DecisionLine, LongestPause, PhaseTime, ReportLine, Summary, summary_of
 from ledger.ledger import SqlLedger
 
@@ -32,7 +33,8 @@ class SummaryReport(Outgoing):
 class SummaryAnswer(Outgoing):
     """What a migration came to that has ended. `phases`: in the order in which they were entered. `restarts`: by node.
 
-    `decisions`: who approved, rejected or rolled back what. `what_now`: what to do next, in order.
+    `decisions`: who approved, rejected or rolled back what. `end`: whether KRaft has what ZooKeeper had at the gate; `null`
+    where that was not tried. `what_now`: what to do next, in order.
     """
 
     seconds: float
@@ -41,6 +43,7 @@ class SummaryAnswer(Outgoing):
     longest_pause: LongestPause | None
     reports: list[SummaryReport]
     decisions: list[DecisionLine]
+    end: EndCompared | None
     what_now: list[NextStep]
 
     @classmethod

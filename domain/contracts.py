@@ -323,6 +323,7 @@ CHECK_OF: dict[StepAction, CheckName] = {
     StepAction.KEEP_METADATA: CheckName.BEFORE_COPY,
     StepAction.COMPARE_COPY: CheckName.COPY,
     StepAction.COMPARE_MESSAGES: CheckName.MESSAGES,
+    StepAction.COMPARE_END: CheckName.END,
 }
 """The check that a step makes: those steps only look."""
 

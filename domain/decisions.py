@@ -52,6 +52,8 @@ class StepAction(StrEnum):
     """Of no single node, and without any effect: compare Kafka's copy with that, and publish the report."""
     COMPARE_MESSAGES = "compare-messages"
     """Of no single node, and without any effect: compare clients' data with that, and publish the report."""
+    COMPARE_END = "compare-end"
+    """Compare what KRaft has after the end with what ZooKeeper had at the gate, once. Cluster-wide, read-only."""
 
 
 class GateName(StrEnum):

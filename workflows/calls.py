@@ -52,6 +52,8 @@ WATCH_TIMEOUT = timedelta(days=1)
 """A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
 CHECK_TIMEOUT = timedelta(hours=1)
 """What one comparison may take, of the largest cluster, on the slowest machine."""
+END_TIMEOUT = 2 * CHECK_TIMEOUT
+"""The same after the end, with all attempts: a migration that has succeeded says so, compared or not."""
 STEP_MARGIN = timedelta(minutes=5)
 """What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
 
@@ -181,6 +183,7 @@ class Calls:
             ),
             result_type=CheckOutcome,
             task_queue=TaskQueue.CHECKS,
+            schedule_to_close_timeout=END_TIMEOUT if step.action is StepAction.COMPARE_END else None,
             schedule_to_start_timeout=request.policy.recheck_interval,
             start_to_close_timeout=CHECK_TIMEOUT,
             heartbeat_timeout=HEARTBEAT,

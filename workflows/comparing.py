@@ -11,7 +11,7 @@ from domain.decisions import Step, StepAction
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
-from workflows.stopping import Stop
+from workflows.stopping import Stop, reason_of
 from workflows.telling import CLUSTER, summary_of
 from workflows.turns import Turn
 
@@ -30,7 +30,7 @@ class Comparing:
         is_again, self.last = self.last is step.action, step.action
         check = self._calls.check(step, number)
         try:
-            with self._turn.awaiting(lambda: check.done() or self._is_dropped()) as is_over:
+            with self._turn.awaiting(lambda: check.done() or self._is_dropped(step)) as is_over:
                 await workflow.wait_condition(is_over)
             if check.done():
                 self._note(step, number, await check)
@@ -46,20 +46,25 @@ class Comparing:
             self._board.note_over()
         return AGAIN if is_again else None
 
-    def _is_dropped(self) -> bool:
-        return self._orders.is_held or self._orders.revert is not None
+    def _is_dropped(self, step: Step) -> bool:
+        """After the end no order has anything to wait for, or to undo."""
+        return step.action is not StepAction.COMPARE_END and (self._orders.is_held or self._orders.revert is not None)
 
     def _note(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         self._calls.unchecked_since = None
         self._board.note_check(step, number, outcome)
 
     def _after(self, error: ActivityError, step: Step, number: int) -> None:
-        """That nobody has taken it becomes a wait by its name, with the next look."""
-        if not _is_untaken(error):
+        """That nobody has taken it becomes a wait by its name, with the next look. After the end nothing is waited for."""
+        if _is_untaken(error):
+            why = "no worker has taken it: keeperless-checks does not run, or is busy"
+        elif step.action is StepAction.COMPARE_END:
+            why = reason_of(error)
+        else:
             self._stop.after(error, summary_of(step, CLUSTER))
             return
         self._calls.unchecked_since = workflow.now()
-        self._board.note_dropped(step, number, "no worker has taken it: keeperless-checks does not run, or is busy")
+        self._board.note_dropped(step, number, why)
 
 
 def _is_untaken(error: ActivityError) -> bool:

@@ -131,6 +131,7 @@ SUMMARIES: dict[StepAction, str] = {
     StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",
     StepAction.COMPARE_COPY: "Compare Kafka's copy with what ZooKeeper had",
     StepAction.COMPARE_MESSAGES: "Compare clients' data with what it was before the first restart",
+    StepAction.COMPARE_END: "Compare what KRaft has now with what ZooKeeper had at the gate",
 }
 
 

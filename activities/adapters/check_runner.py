@@ -21,7 +21,6 @@ from activities.comparison.conclusions import compared_of
 from activities.ports.checks import Claimed, Compared, Comparison, KeptRows, TellProgress
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
-from domain.drift.report import CheckName
 from domain.errors import Permanent, Superseded, Transient
 from domain.quorum_log.metadata_log import EndOfCopy
 from spark.conclude import Measured, conclude
@@ -162,7 +161,7 @@ class EngineRunner:
         return CheckJob(
             id=asked.id,
             left=StagedRows(directory=asked.staged),
-            check=CheckName.COPY if asked.is_copy else CheckName.METADATA,
+            check=asked.check,
             right=KraftFiles(directory=asked.log, end=asked.end, cut=asked.cut),
             kinds=COPIED_KINDS if asked.is_copy else COMPARED_KINDS,
             is_before_dual_write=asked.is_copy,

@@ -37,7 +37,7 @@ from domain.drift.report import CheckName, Cut, DriftReport, Verdict
 from domain.errors import Permanent, Transient
 from domain.zk_to_kraft.comparison import told
 
-MADE = (CheckName.METADATA, CheckName.BEFORE_COPY, CheckName.COPY, CheckName.BASELINE, CheckName.MESSAGES)
+MADE = (CheckName.METADATA, CheckName.BEFORE_COPY, CheckName.COPY, CheckName.BASELINE, CheckName.MESSAGES, CheckName.END)
 """The checks that this worker makes."""
 LOOKS = 4
 """The first, and three more at what differed."""
@@ -116,7 +116,7 @@ class Checking:
             report = keep_metadata if request.check is CheckName.BEFORE_COPY else compare_copy
             return await report(self._ports, self._runner, copied)
         on_stage = partial(_note_stage, beat)
-        taker = Taker(cluster, self._ports, self._runner, request.policy, on_stage)
+        taker = Taker(cluster, self._ports, self._runner, request.policy, on_stage, request.check)
         attempt = Attempt(request, taker, directory, session, beat)
         look, looks = await self._look_until_sure(attempt)
         return await self._publish(attempt, replace(look, cut=look.cut.model_copy(update={"looks": looks})))

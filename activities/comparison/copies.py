@@ -89,7 +89,7 @@ async def compare_copy(ports: Ports, runner: CheckRunner, check: CopyCheck) -> D
             end=end.offset,
             out=check.directory / "out",
             tolerated=request.policy.tolerated,
-            is_copy=True,
+            check=request.check,
         )
         compared = await runner.compare(asked, check.session, check.on_progress)
     except Transient as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from domain.drift.message_manifest import NodeWalked
 from domain.drift.messages import ReplicaLog, Sight
-from domain.drift.report import DriftFinding, RecordCounts, Verdict
+from domain.drift.report import CheckName, DriftFinding, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.quorum_log.metadata_log import EndOfCopy
 
@@ -29,8 +29,12 @@ class Comparison:
     end: int
     out: Path
     tolerated: tuple[Toleration, ...] = ()
-    is_copy: bool = False
-    """`staged` is of the time of the copy, which `cut`, the same as `end`, is the end of."""
+    check: CheckName = CheckName.METADATA
+
+    @property
+    def is_copy(self) -> bool:
+        """`staged` is of the time of the copy, which `cut`, the same as `end`, is the end of."""
+        return self.check is CheckName.COPY
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, 
 from activities.rehearsal.report import equality_of, report_of
 from activities.workplace import enter, sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
-from domain.drift.report import Verdict
+from domain.drift.report import CheckName, Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
@@ -238,7 +238,7 @@ class Rehearsal:
                 cut=end.offset,
                 end=end.offset,
                 out=passed / "out",
-                is_copy=True,
+                check=CheckName.COPY,
             )
             return equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
         except KeeperlessError as error:

@@ -25,6 +25,9 @@ SIDES: dict[CheckName, Sides] = {
     CheckName.BEFORE_COPY: Sides("ZooKeeper", "nothing yet", "nothing yet: it keeps what ZooKeeper has before Kafka's copy"),
     CheckName.BASELINE: Sides("before", "nothing yet", "nothing yet: it keeps what clients' data is before the first restart"),
     CheckName.MESSAGES: Sides("before", "now", "record batches and committed offsets as they were before with those of now"),
+    CheckName.END: Sides(
+        "ZooKeeper", "KRaft", "the metadata that ZooKeeper had when KRaft stopped writing to it with what KRaft has made of it"
+    ),
     CheckName.TREE: Sides("first tree", "second tree", "two ZooKeeper trees, znode by znode"),
 }
 
@@ -82,7 +85,8 @@ def verdict_in_words(report: DriftReport) -> str:
     differences = counted(count, "difference")
     if report.verdict is Verdict.INCONCLUSIVE:
         why = "what was not read is named below" if report.not_read else "they changed too fast to be read at one moment"
-        return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}. This opens no gate."
+        gate = "" if report.check is CheckName.END else " This opens no gate."
+        return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}.{gate}"
     if report.verdict is Verdict.DRIFT:
         return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
     tail = f" {differences}, for information only." if count else ""
@@ -206,6 +210,12 @@ _OF_MESSAGES: dict[str, Explanation] = {
     ),
 }
 """Of what clients and people may do themselves, and of what cannot be compared at all."""
+DIFFERS_AFTER_THE_END = Explanation(
+    "ZooKeeper had it when KRaft stopped writing there, and no change in KRaft's log since explains the difference. Or "
+    "somebody has edited ZooKeeper after the end.",
+    "Look what KRaft has now, with Kafka's own tools. If that is right, do nothing: no node reads ZooKeeper any more. If "
+    "something is missing, make it again through a broker, and keep this report for a bug report.",
+)
 _OTHERS = {
     CheckName.BEFORE_COPY: Explanation("ZooKeeper had it before Kafka's copy.", "Nothing."),
     CheckName.COPY: Explanation(
@@ -219,6 +229,7 @@ _OTHERS = {
         "What was there before is not there, or not the same any more, and no retention, compaction or truncation explains it.",
         "Do not finalise. Compare the replicas of the partition, and restore from a replica or a backup that still has it.",
     ),
+    CheckName.END: DIFFERS_AFTER_THE_END,
     CheckName.TREE: Explanation(
         "The two trees differ in this znode.",
         "Find out who wrote it, make both the same, and check again.",

@@ -45,6 +45,8 @@ class CheckName(StrEnum):
     """Clients' data before the first broker is rolled: kept, and compared with nothing yet."""
     MESSAGES = "messages"
     """Record batches and committed offsets, before and now."""
+    END = "end"
+    """What ZooKeeper had when KRaft stopped writing to it with KRaft's log from there to now: nothing was lost at the end."""
     TREE = "tree"
     """Two ZooKeeper trees, znode by znode."""
 

@@ -5,7 +5,10 @@ no such MBean on KRaft brokers, a persistent `/controller` that nobody removes).
 """
 
 from domain.cluster import ClusterSpec
+from domain.drift.explaining import DIFFERS_AFTER_THE_END
+from domain.drift.report import Verdict
 from domain.records import MigrationRecord, MigrationState, Record
+from domain.zk_to_kraft.end_compared import EndCompared
 
 
 class NextStep(Record):
@@ -25,17 +28,34 @@ MOVED_METRICS = (
 )
 
 
-def next_steps(record: MigrationRecord, spec: ClusterSpec | None) -> tuple[NextStep, ...]:
+def next_steps(record: MigrationRecord, spec: ClusterSpec | None, end: EndCompared | None) -> tuple[NextStep, ...]:
     """In the order in which to do them."""
     match record.progress.state:
         case MigrationState.SUCCEEDED:
-            return (_alerts(spec), _tools(), _retire(spec), *_originals(record))
+            return (*_compared(end), _alerts(spec), _tools(), _retire(spec), *_originals(record))
         case MigrationState.REVERTED:
             return (_again(), *_originals(record))
         case MigrationState.REFUSED:
             return (_refused(record),)
         case _:
             return (_adopt(record), *_originals(record))
+
+
+def _compared(end: EndCompared | None) -> tuple[NextStep, ...]:
+    """None where both sides said the same, or nothing was to be compared."""
+    if end is None or end.verdict is Verdict.CLEAN:
+        return ()
+    objects = (end.says,)
+    if end.verdict is Verdict.DRIFT:
+        step = NextStep(subject="Look at what differs after the end", do=DIFFERS_AFTER_THE_END.advice, objects=objects)
+    else:
+        step = NextStep(
+            subject="Compare by hand",
+            do="It is not known whether KRaft has all that ZooKeeper had. Before you retire ZooKeeper, compare what matters: "
+            "kafka-topics.sh --describe, kafka-configs.sh --describe and kafka-acls.sh --list, with your own records.",
+            objects=objects,
+        )
+    return (step,)
 
 
 def _alerts(spec: ClusterSpec | None) -> NextStep:

@@ -42,6 +42,7 @@ from domain.zk_to_kraft.comparison import (
 )
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.drift_watch import drifts
+from domain.zk_to_kraft.end_compared import lost_at_the_end
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.foreign import foreign, foreign_cluster
@@ -94,7 +95,7 @@ def assess(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
     ) if opened is not None else None  # fmt: skip
     still = standstill(observation, spec, phase, steps_done, stands or decision, still)
-    alerts = alerts_of(observation, spec, policy, terms.intent, still)
+    alerts = (*alerts_of(observation, spec, policy, terms.intent, still), *lost_at_the_end(ruling.end))
     return Assessment(
         phase=phase,
         decision=decision,
@@ -231,8 +232,17 @@ def _terms(
             is_wanted=policy.compare_copy and (of_copy.own is not None or of_copy.baseline(claim, policy) is not None),
         ),
         messages=messages(ruling.messages, is_wanted=policy.compare_messages and ruling.has_baseline),
+        end=_end(ruling),
         evidence_hash=evidence_hash,
     )
+
+
+def _end(ruling: Ruling) -> Check:
+    """Due once, and only for a migration that has taken a step: what ended long ago cannot be compared any more. One try that
+    came to nothing is enough: the migration ends, and its summary says so.
+    """
+    is_wanted = ruling.has_begun and ruling.accepted_losses is None and ruling.end is None
+    return Check(Compared.NONE, is_due=ruling.unchecked_since is None) if is_wanted else Check()
 
 
 def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: str) -> Approval:

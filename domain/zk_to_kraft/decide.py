@@ -16,7 +16,8 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
     11. a controller is missing                         → Step      provision it, while no broker has been touched
     12. a node is down or not ready                     → Wait
     13. registrations or replicas do not agree          → Wait
-    14. the end is there                                → Step/Done remove what canaries left, release what was paused
+    14. the end is there                                → Step/Done remove what canaries left, release what was paused,
+                                                                    compare once with what ZooKeeper had
     15. what was paused runs again                      → Wait      (it may write files back)
     16. a file of ours is ahead of its process          → Step      finish that node's roll
     17. clients' ways are to be tried at a broker       → Step      canaries, where the policy asks for them

@@ -130,10 +130,13 @@ def _interrupted(s: Situation, terms: Terms) -> Decision | None:
     return None
 
 
-def _done(s: Situation, _: Terms) -> Decision | None:
+def _done(s: Situation, terms: Terms) -> Decision | None:
+    """The comparison is tried once, and keeps nobody: nothing can be undone any more, whatever it finds."""
     if phase_of(s) is not Phase.KRAFT:
         return None
-    return guards.remove_canaries(s, NodeStage.KRAFT) or guards.release(s, NodeStage.KRAFT) or Done(outcome=Phase.KRAFT)
+    left = guards.remove_canaries(s, NodeStage.KRAFT) or guards.release(s, NodeStage.KRAFT)
+    compare = Step(action=StepAction.COMPARE_END, stage=NodeStage.KRAFT) if terms.end.is_due else None
+    return left or compare or Done(outcome=Phase.KRAFT)
 
 
 def _configuration_runs(s: Situation, terms: Terms) -> Decision | None:

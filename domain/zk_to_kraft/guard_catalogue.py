@@ -299,9 +299,15 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF22",
         "The end is observed",
         "A migration succeeds when the gauge says POST_MIGRATION, every broker runs in KRaft mode and every controller "
-        "without the flag, each from a file that fits that stage, which has no key of the migration.",
-        ("domain.zk_to_kraft.phases:_phase_after_finalization", f"{FORWARD}:_done"),
-        (WaitReason.FINALIZATION_NOT_SEEN,),
+        "without the flag, each from a file that fits that stage, which has no key of the migration. Before it says so, what "
+        "ZooKeeper had when KRaft stopped writing to it is compared once with KRaft's log from there to now. A difference "
+        "that this log does not explain is an `alert` event. It undoes nothing, and the migration has succeeded.",
+        (
+            "domain.zk_to_kraft.phases:_phase_after_finalization",
+            f"{FORWARD}:_done",
+            "domain.zk_to_kraft.end_compared:lost_at_the_end",
+        ),
+        ("GF22", WaitReason.FINALIZATION_NOT_SEEN),
         "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",
     ),
 )

@@ -30,7 +30,8 @@ class Ruling:
 
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
-    migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
+    migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over. `end`:
+    this migration's comparison after the end.
     `unchecked_since`: when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this
     migration names; `None` where it names none. `has_begun`: it has begun a step, or nobody knows.
     """
@@ -43,6 +44,7 @@ class Ruling:
     drifts: int = 0
     baseline: DriftReport | None = None
     messages: DriftReport | None = None
+    end: DriftReport | None = None
     inherited: DriftReport | None = None
     of_copy: CopyReports = field(default_factory=CopyReports)
     unchecked_since: datetime | None = None

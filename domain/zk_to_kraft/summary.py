@@ -14,6 +14,7 @@ from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.records import DECIDING, Command, CommandKind, Event, MigrationRecord, Record
 from domain.zk_to_kraft.afterwards import NextStep, next_steps
+from domain.zk_to_kraft.end_compared import EndCompared, end_compared
 
 PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED = "phase-entered", "step-done", "step-blocked", "reverting"
 KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED})
@@ -84,7 +85,9 @@ class DecisionLine(Record):
 
 
 class Summary(Record):
-    """A migration that has ended. `restarts`: by node. `reports`: the newest of each check, oldest first."""
+    """A migration that has ended. `restarts`: by node. `reports`: the newest of each check, oldest first. `end`: the comparison
+    after the end.
+    """
 
     seconds: float
     phases: tuple[PhaseTime, ...]
@@ -92,6 +95,7 @@ class Summary(Record):
     longest_pause: LongestPause | None
     reports: tuple[ReportLine, ...]
     decisions: tuple[DecisionLine, ...]
+    end: EndCompared | None
     what_now: tuple[NextStep, ...]
 
 
@@ -105,15 +109,17 @@ def summary_of(
     """The summary; `None` while the migration goes on. `events`: of `KINDS`, in order. `spec`: that it was started on."""
     if record.ended_at is None:
         return None
-    began = record.started_at or record.created_at
+    began, found = record.started_at or record.created_at, tuple(reports)
+    end = end_compared(events, found)
     return Summary(
         seconds=_seconds(began, record.ended_at),
         phases=_phases(events, began, record.ended_at),
         restarts=_restarts(events),
         longest_pause=_longest_pause(events, {node.name for node in record.progress.nodes if node.role == "broker"}),
-        reports=_reports(reports),
+        reports=_reports(found),
         decisions=_decisions(commands, events),
-        what_now=next_steps(record, spec),
+        end=end,
+        what_now=next_steps(record, spec, end),
     )
 
 

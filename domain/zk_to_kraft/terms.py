@@ -52,7 +52,8 @@ class Terms:
     for as long as the policy asks for. `unaccepted`: nodes whose files would lose something on the way back that nobody has
     accepted. `is_check_due`: the newest report is too old for what it says. `is_checker_missing`: nobody has taken the
     comparison that is due. `baseline`, `messages`: the looks at clients' data, before and now; `kept`, `copy`: what ZooKeeper
-    had right before the copy, and the copy's comparison with it. Clean where there is nothing to compare with.
+    had right before the copy, and the copy's comparison with it. Clean where there is nothing to compare with. `end`: the
+    comparison after the end, which is made once, and whatever it finds the migration has ended.
     """
 
     intent: Intent = Intent.FORWARD
@@ -76,6 +77,7 @@ class Terms:
     kept: Check = Check()
     copy: Check = Check()
     messages: Check = Check()
+    end: Check = Check()
     evidence_hash: str = ""
 
     @property

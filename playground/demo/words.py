@@ -39,6 +39,7 @@ WORK: dict[str, str] = {
     StepAction.KEEP_METADATA: "keep what ZooKeeper has, before the last broker's restart starts Kafka's copy",
     StepAction.COMPARE_COPY: "compare Kafka's copy with what ZooKeeper had{kept}, row by row; this may take a minute or two",
     StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then{kept}; this may take a minute or two",
+    StepAction.COMPARE_END: "compare what KRaft has now with what ZooKeeper had at the gate; this may take a minute",
 }
 """What a step does."""
 

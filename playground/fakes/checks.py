@@ -33,14 +33,16 @@ OF_MESSAGES = frozenset({CheckName.BASELINE, CheckName.MESSAGES})
 @dataclass
 class FakeChecks:
     """`verdict`: what the next report about the metadata says, `of_messages`: the next one about clients' data, `of_copy`: the
-    one about Kafka's copy, or what is kept for it. `asked`: the reports that were asked for. `is_free` stops a check in its
-    middle.
+    one about Kafka's copy, or what is kept for it, `of_end`: the one after the end. `at_end`: why that one fails. `asked`: the
+    reports that were asked for. `is_free` stops a check in its middle.
     """
 
     ports: Ports
     verdict: Verdict = Verdict.CLEAN
     of_messages: Verdict = Verdict.CLEAN
     of_copy: Verdict = Verdict.CLEAN
+    of_end: Verdict = Verdict.CLEAN
+    at_end: Exception | None = None
     asked: list[str] = field(default_factory=list)
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     is_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,6 +55,8 @@ class FakeChecks:
     async def run_check(self, request: CheckRequest) -> CheckOutcome:
         self.asked.append(request.report_id)
         self.is_begun.set()
+        if request.check is CheckName.END and self.at_end is not None:
+            raise self.at_end
         try:
             while not self.is_free.is_set():
                 activity.heartbeat()
@@ -101,4 +105,6 @@ class FakeChecks:
     def _verdict_of(self, check: CheckName) -> Verdict:
         if check in OF_MESSAGES:
             return self.of_messages
+        if check is CheckName.END:
+            return self.of_end
         return self.verdict if check is CheckName.METADATA else self.of_copy

@@ -160,6 +160,25 @@ async def test_dual_write_that_has_died_is_never_clean(walk: Walk, runner: FakeC
     assert report.cut.claim != ""
 
 
+async def test_after_the_end_the_last_dual_write_is_compared_whoever_leads(
+    walk: Walk, runner: FakeCheckRunner, tmp_path: Path
+) -> None:
+    """ZooKeeper stands still, however far the log has gone on; what was changed since lies between the cut and its end."""
+    walk.cluster.faults.is_dual_write_stuck = True
+    frozen = (await seen(walk)).migration.offset
+    walk.cluster.advance(40)
+    claim = json.loads(walk.cluster.znodes[CONTROLLER])
+    walk.cluster.znodes[CONTROLLER] = json.dumps(claim | {"brokerid": claim["brokerid"] + 1}).encode()
+    report = await check(walk, runner, tmp_path, ASKED.model_copy(update={"check": CheckName.END}))
+    (asked,) = runner.asked
+    assert (report.verdict, report.check, asked.check) == (Verdict.CLEAN, CheckName.END, CheckName.END)
+    assert asked.cut == frozen + 1
+    assert asked.end >= frozen + 40
+    runner.asked.clear()
+    metadata = await check(walk, runner, tmp_path, ASKED.model_copy(update={"report_id": "check-2"}))
+    assert (metadata.verdict, runner.asked) == (Verdict.INCONCLUSIVE, [])
+
+
 @pytest.mark.parametrize("silent", ["zookeeper", "controllers", "disk"])
 async def test_a_side_that_does_not_answer_is_told(walk: Walk, runner: FakeCheckRunner, tmp_path: Path, silent: str) -> None:
     if silent == "zookeeper":

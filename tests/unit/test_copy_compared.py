@@ -66,7 +66,7 @@ class Copied:
         end = await self.runner.end_of_copy(log)
         assert end is not None
         await self.runner.as_of_claim(kept.packed, captured([*self.now.znodes.values()]), Claimed(claim, CLAIMED_AT), then)
-        asked = Comparison("copy-1", then, log, end.offset, end.offset, self.directory / "out", is_copy=True)
+        asked = Comparison("copy-1", then, log, end.offset, end.offset, self.directory / "out", check=CheckName.COPY)
         return await self.runner.compare(asked, SESSION, ignore)
 
 

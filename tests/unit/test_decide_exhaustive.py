@@ -352,6 +352,15 @@ def check_comparison(s: Any, terms: Any, step: Step) -> None:
         assert terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing)
 
 
+def check_comparison_of_end(s: Any, terms: Any, step: Step) -> None:
+    """Only where the end is there, nothing is owed, and it was not tried."""
+    assert (step.node_id, step.gate, step.stage) == (None, None, NodeStage.KRAFT)
+    assert terms.end.is_due
+    assert not s.is_release_due
+    check_none_is_owed(s)
+    check_end(s)
+
+
 def check_baseline(s: Any, terms: Any, step: Step) -> None:
     """Only right before the first broker is restarted."""
     assert (step.node_id, step.gate) == (None, None)
@@ -436,6 +445,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         StepAction.FAIL_OVER: lambda: check_failover(s, terms, step),
         StepAction.COMPARE_METADATA: lambda: check_comparison(s, terms, step),
         StepAction.COMPARE_MESSAGES: lambda: check_comparison(s, terms, step),
+        StepAction.COMPARE_END: lambda: check_comparison_of_end(s, terms, step),
         StepAction.CAPTURE_BASELINE: lambda: check_baseline(s, terms, step),
         StepAction.KEEP_METADATA: lambda: check_kept(s, terms, step),
         StepAction.COMPARE_COPY: lambda: check_copy(s, terms, step),
@@ -493,8 +503,9 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
     assert all(c.stage is NodeStage.MIGRATION and c.is_flag_in_file for c in s.controllers)
 
 
-def check_done(s: Any, done: Done) -> None:
+def check_done(s: Any, terms: Any, done: Done) -> None:
     assert done == Done(outcome=Phase.KRAFT)
+    assert not terms.end.is_due
     assert not s.is_release_due
     assert all(b.canaries is CanaryDebt.NONE for b in s.brokers), "nothing is owed"
     check_end(s)
@@ -549,7 +560,7 @@ def check_everything(s: Any, terms: Any) -> None:
     elif isinstance(decision, Gate):
         check_gate(s, terms, decision)
     elif isinstance(decision, Done):
-        check_done(s, decision)
+        check_done(s, terms, decision)
     elif isinstance(decision, Revert):
         check_revert(s, terms, decision)
     assert not isinstance(decision, Refuse), "only the preflight refuses"

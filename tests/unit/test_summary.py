@@ -8,7 +8,8 @@ import pytest
 from domain.contracts import workflow_id
 from domain.decisions import Acceptance, Finding, GateName
 from domain.drift.hashing import rules_fingerprint
-from domain.drift.report import CheckName, DriftReport, Verdict
+from domain.drift.records import Severity
+from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -20,6 +21,7 @@ from domain.records import (
     NodeStatus,
     Progress,
 )
+from domain.zk_to_kraft.end_compared import lost_at_the_end
 from domain.zk_to_kraft.summary import PauseMeasure, Summary, summary_of
 from playground.fakes.spec import fake_spec
 from tests.unit.conftest import NOW
@@ -160,6 +162,43 @@ def test_decisions_name_who_when_why_and_what_became_of_them() -> None:
     ]
     assert found[0].refused_because == "too late"
     assert (found[1].reason, found[2].reason, found[2].used_at) == ("copy-cannot-finish", "read it", at(6))
+
+
+END = {"action": "compare-end", "node": "cluster", "step": 18}
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_the_comparison_after_the_end_is_told(verdict: Verdict) -> None:
+    found = summary(event("step-done", **END), reports=[report(CheckName.END, verdict, 9)])
+    assert found.end is not None
+    assert (found.end.verdict, found.end.report_id) == (verdict, "end-9")
+    first = {Verdict.CLEAN: "Move dashboards and alerts", Verdict.DRIFT: "Look at what differs after the end"}
+    assert found.what_now[0].subject == first.get(verdict, "Compare by hand")
+
+
+def test_a_comparison_that_could_not_be_made_is_no_clean_one() -> None:
+    found = summary(event("step-blocked", why="no worker has taken it", **END))
+    assert found.end is not None
+    assert (found.end.verdict, found.end.report_id) == (Verdict.INCONCLUSIVE, None)
+    assert "no worker has taken it" in found.end.says
+    assert found.what_now[0].objects == (found.end.says,)
+
+
+def test_without_a_comparison_nothing_is_said_of_it() -> None:
+    found = summary(event("step-done", action="compare-metadata", node="cluster"))
+    assert found.end is None
+    assert found.what_now[0].subject == "Move dashboards and alerts"
+
+
+def test_a_drift_after_the_end_is_an_alert_that_names_what_differs() -> None:
+    lost = DriftFinding(record="topic", finding=FindingKind.MISSING_RIGHT, severity=Severity.BLOCK, rule="exact", key="orders")
+    drift = report(CheckName.END, Verdict.DRIFT, 9).model_copy(
+        update={"first": (lost.model_copy(update={"finding": FindingKind.TOLERATED}), lost.model_copy(update={"key": "jobs"}))}
+    )
+    (alert,) = lost_at_the_end(drift)
+    assert (alert.code, alert.docs) == ("GF22", "docs/guards.md#gf22")
+    assert "topic jobs" in alert.observed
+    assert lost_at_the_end(None) == lost_at_the_end(report(CheckName.END, Verdict.CLEAN, 9)) == ()
 
 
 PF = Finding(code="PF07", object="broker-2", observed="a", expected="b", fix="c")

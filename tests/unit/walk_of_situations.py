@@ -82,6 +82,7 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "kept": CHECKS,
     "copy": CHECKS,
     "messages": CHECKS,
+    "end": (Check(), Check(Compared.NONE, is_due=True)),
     "unaccepted": (frozenset(), frozenset({1}), frozenset({3001})),
 }
 

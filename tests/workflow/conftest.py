@@ -220,6 +220,7 @@ class World:
             self.client,
             task_queue=TaskQueue.CHECKS,
             activities=[self.checks.run_check],
+            interceptors=[FailureTranslator()],
             max_heartbeat_throttle_interval=timedelta(seconds=1),
         )
         await self.workers.enter_async_context(worker)
