@@ -4,9 +4,11 @@ from datetime import datetime
 
 from api.links import cluster_url, plan_url
 from api.outgoing import Outgoing
+from api.planning import PlanInMaking
 from api.standing import Standing, StandingState
 from domain.decisions import Severity
 from domain.plans import Plan
+from domain.records import MigrationKind
 
 
 class PlanLinks(Outgoing):
@@ -48,16 +50,21 @@ class PlanAnswer(Outgoing):
 
 
 class PlanSummary(Outgoing):
-    """What tells plans apart. `blockers`, `warnings`: how many were found, accepted ones too. `is_rehearsed`: it was run."""
+    """What tells plans apart. `detail`: what one that is being made waits for, or is at; what is not known yet is `null` then.
+    `blockers`, `warnings`: how many were found, accepted ones too. `is_rehearsed`: its rehearsal was run, or was asked for.
+    """
 
     id: str
     cluster: str
     kind: str
-    made_at: datetime
+    state: StandingState
+    detail: str
+    started_at: datetime
+    made_at: datetime | None
     phase: str | None
-    is_blocked: bool
-    blockers: int
-    warnings: int
+    is_blocked: bool | None
+    blockers: int | None
+    warnings: int | None
     is_rehearsed: bool
     links: PlanLinks
 
@@ -67,6 +74,9 @@ class PlanSummary(Outgoing):
             id=plan.id,
             cluster=plan.cluster,
             kind=plan.kind,
+            state=StandingState.ENDED,
+            detail="",
+            started_at=plan.requested_at,
             made_at=plan.made_at,
             phase=plan.phase,
             is_blocked=plan.is_blocked,
@@ -76,13 +86,33 @@ class PlanSummary(Outgoing):
             links=PlanLinks(self=plan_url(plan.id), cluster=cluster_url(plan.cluster)),
         )
 
+    @classmethod
+    def in_making(cls, plan: PlanInMaking) -> "PlanSummary":
+        return cls(
+            id=plan.id,
+            cluster=plan.cluster,
+            kind=MigrationKind.ZK_TO_KRAFT,
+            state=plan.standing.state,
+            detail=plan.standing.detail,
+            started_at=plan.standing.started_at,
+            made_at=None,
+            phase=None,
+            is_blocked=None,
+            blockers=None,
+            warnings=None,
+            is_rehearsed=plan.is_rehearsed,
+            links=PlanLinks(self=plan_url(plan.id), cluster=cluster_url(plan.cluster)),
+        )
+
 
 def _count(plan: Plan, severity: Severity) -> int:
     return sum(finding.severity is severity for finding in plan.findings)
 
 
 class PlanList(Outgoing):
-    """Plans that have been made, newest first. `next_cursor`: for the next page; `null` at the end."""
+    """Newest first; on the first page those that are being made come before. `next_cursor`: for the next page; `null` at the
+    end. `unlooked`: why plans that are being made are missing."""
 
     items: list[PlanSummary]
     next_cursor: str | None
+    unlooked: list[str]

@@ -3,13 +3,16 @@
 Each call is a plan of its own, with an id of its own, under which it is published.
 """
 
+import asyncio
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from temporalio.common import RetryPolicy
+from temporalio.common import RetryPolicy, SearchAttributePair, TypedSearchAttributes
 
 from api.links import plan_url
 from api.problems import Problem, ProblemKind
-from api.standing import Standing, find_standing, standing_of
+from api.runs import CLUSTER
+from api.standing import Standing, StandingState, find_standing, standing_of
 from api.temporal import Temporal
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Finding
@@ -32,6 +35,9 @@ REHEARSED_PLAN_LIMIT = RehearsalLimits().deadline + PLAN_LIMIT
 SILENCE_LIMIT = timedelta(seconds=30)
 """Without a heartbeat the worker is dead, and another takes it up."""
 
+MOST_IN_MAKING = 20
+"""Plans in the making that a list has."""
+
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=15))
 
 
@@ -53,9 +59,40 @@ async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bo
             schedule_to_close_timeout=REHEARSED_PLAN_LIMIT if is_rehearsed else PLAN_LIMIT,
             heartbeat_timeout=SILENCE_LIMIT,
             retry_policy=RETRIES,
+            search_attributes=TypedSearchAttributes([SearchAttributePair(CLUSTER, asked.cluster)]),
             summary=f"POST /plans: {asked.kind} of {asked.cluster}",
         )
         return await standing_of(await handle.describe(), queue)
+
+
+@dataclass(frozen=True)
+class PlanInMaking:
+    """A plan that is being made, or waits for that."""
+
+    id: str
+    cluster: str
+    is_rehearsed: bool
+    standing: Standing
+
+
+async def plans_in_making(temporal: Temporal, cluster: str | None) -> list[PlanInMaking]:
+    """Newest first. Raises as `start_plan` does. Temporal lists one within about a second."""
+    query = f"ActivityType IN ('{ActivityName.MAKE_PLAN}', '{ActivityName.REHEARSE_PLAN}') AND ExecutionStatus = 'Running'"
+    query += f" AND {CLUSTER.name} = '{cluster}'" if cluster is not None else ""
+    async with temporal.answering() as client:
+        listed = [found async for found in client.list_activities(query, limit=MOST_IN_MAKING)]
+    standings = await asyncio.gather(*(find_standing(temporal, found.activity_id) for found in listed))
+    found = [
+        PlanInMaking(
+            id=seen.activity_id.removeprefix(_activity_id("")),
+            cluster=seen.typed_search_attributes.get(CLUSTER) or "",
+            is_rehearsed=seen.activity_type == ActivityName.REHEARSE_PLAN,
+            standing=standing,
+        )
+        for seen, standing in zip(listed, standings, strict=True)
+        if standing is not None and standing.state is StandingState.RUNNING
+    ]
+    return sorted(found, key=lambda one: one.standing.started_at, reverse=True)
 
 
 async def find_plan(temporal: Temporal, plan_id: str) -> Standing | None:

@@ -15,11 +15,12 @@ from api.negotiation import form_for
 from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
 from api.plan_answers import PlanAnswer, PlanList, PlanSummary
 from api.plan_page import page_of, page_without_plan
-from api.planning import find_plan, start_plan
+from api.planning import PlanInMaking, find_plan, plans_in_making, start_plan
 from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Limit, PlanOrder
 from api.routes.clusters import registered
 from api.standing import Standing, StandingState
+from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
 from domain.plans import Plan
 from domain.questions import PlanRequest
@@ -58,12 +59,16 @@ async def list_plans(
     limit: Limit = 50,
     before: Before = None,
 ) -> PlanList:
-    """Plans that have been made, newest first: what tells them apart. The whole of one has the address in its links."""
+    """Plans, newest first: what tells them apart. The whole of one has the address in its links."""
     if cluster is not None:
         await registered(wiring, cluster)
+    making, unlooked = await _in_making(wiring, cluster) if before is None else ([], [])
     found = await wiring.ledger.plans(cluster, limit + 1, None if before is None else str(before))
     next_cursor = found[limit - 1].id if len(found) > limit else None
-    return PlanList(items=[PlanSummary.of(plan) for plan in found[:limit]], next_cursor=next_cursor)
+    made = {plan.id for plan in found}
+    items = [PlanSummary.in_making(plan) for plan in making if plan.id not in made]
+    items += [PlanSummary.of(plan) for plan in found[:limit]]
+    return PlanList(items=items, next_cursor=next_cursor, unlooked=unlooked)
 
 
 @router.get("/{plan_id}", response_model=PlanAnswer, responses=described(MARKDOWN, HTML))
@@ -78,6 +83,14 @@ async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -
         return pages.page(page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found), form)
     answer = PlanAnswer.of(found) if isinstance(found, Plan) else PlanAnswer.without_plan(str(plan_id), found)
     return JSONResponse(answer.model_dump(mode="json"), headers=HEADERS)
+
+
+async def _in_making(wiring: Wiring, cluster: str | None) -> tuple[list[PlanInMaking], list[str]]:
+    """Plans that have been made are readable without Temporal."""
+    try:
+        return await plans_in_making(wiring.temporal, cluster), []
+    except (TemporalUnavailable, TemporalRefused) as error:
+        return [], [f"Plans that are being made are not listed: {error}"]
 
 
 async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:

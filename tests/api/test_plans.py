@@ -224,6 +224,41 @@ async def test_the_page_of_a_migration_that_is_over_restarts_nothing(api: Any) -
     assert "way back is expected" not in page
 
 
+async def test_a_plan_in_the_making_is_listed(api: Any, planner: Planner) -> None:
+    """Before those that were made; once it is made, as one of them."""
+    planner.go_on = asyncio.Event()
+    made = await planned(api)
+    asked = (await post(api, made.cluster)).json()
+
+    async def listed(least: int = 0) -> list[dict[str, Any]]:
+        async with asyncio.timeout(30):
+            while True:
+                answer = (await api.http.get("/plans", params={"cluster": made.cluster})).json()
+                assert answer["unlooked"] == []
+                if len(answer["items"]) >= least:
+                    return list(answer["items"])
+                await asyncio.sleep(0.1)
+
+    making, before = await listed(2)
+    assert (making["id"], making["state"], making["cluster"]) == (asked["id"], "running", made.cluster)
+    assert making["detail"]
+    assert (making["made_at"], making["is_blocked"], making["blockers"], making["is_rehearsed"]) == (None, None, None, False)
+    assert (before["id"], before["state"]) == (made.id, "ended")
+    other = await api.registered()
+    assert (await api.http.get("/plans", params={"cluster": other.name})).json()["items"] == []
+    planner.go_on.set()
+    await ended(api, asked["links"]["self"])
+    assert [item["state"] for item in await listed()] == ["ended", "ended"]
+
+
+async def test_without_temporal_plans_that_were_made_are_listed(api_without_temporal: Any) -> None:
+    """And it is told that others may be missing."""
+    made = await planned(api_without_temporal)
+    answer = (await api_without_temporal.http.get("/plans", params={"cluster": made.cluster})).json()
+    assert [item["id"] for item in answer["items"]] == [made.id]
+    assert "Plans that are being made are not listed" in answer["unlooked"][0]
+
+
 @pytest.mark.parametrize(
     ("report", "told"),
     [
@@ -296,6 +331,9 @@ async def test_a_list_of_plans_has_what_tells_them_apart_and_not_the_whole(api: 
         "id": plan.id,
         "cluster": plan.cluster,
         "kind": "zk-to-kraft",
+        "state": "ended",
+        "detail": "",
+        "started_at": plan.model_dump(mode="json")["requested_at"],
         "made_at": plan.model_dump(mode="json")["made_at"],
         "phase": "PREFLIGHT",
         "is_blocked": True,
