@@ -157,6 +157,13 @@ def test_znodes_that_cannot_be_read_are_mended_after_the_window_and_before_the_f
     assert actions[1].commands == (), "they have to be looked for"
 
 
+def test_a_topic_id_is_put_back_before_any_election() -> None:
+    seen = with_zookeeper(observation(Point.DUAL_WRITE), topics_without_id=("orders",))
+    first, second = runbook(seen, files_of(Point.DUAL_WRITE)).back[:2]
+    action = next(each for each in (first, second) if "topic_id" in each.title)
+    assert "get /brokers/topics/orders" in action.commands[0]
+
+
 def test_a_name_that_a_shell_would_take_for_its_own_is_in_no_command() -> None:
     (action,) = [a for a in poisoned(STRANGE).back if a.title.startswith("Mend ")]
     assert STRANGE.what in action.title

@@ -6,6 +6,7 @@ from shlex import quote
 from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
 from domain.questions import RunbookAction
+from domain.zk_to_kraft.losses import topics_losing_ids
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.preview import (
     brokers_to_hybrid,
@@ -28,6 +29,7 @@ from domain.zk_to_kraft.runbook.actions import (
 )
 from domain.zk_to_kraft.runbook.versions import lagging_states
 from domain.zk_to_kraft.situation import Claim
+from domain.zk_to_kraft.znode_repairs import repair_of
 
 
 def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
@@ -36,6 +38,7 @@ def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     rolled_to_hybrid, mended = brokers_to_hybrid(s), _mend(scene)
     return (
         *(give_flag_back(scene, c.id) for c in flags_to_give_back(s)),
+        *_put_ids_back(scene),
         *pause_actions(scene),
         *(start_node(scene, spec.node(c.id), "brokers in KRaft mode need the quorum") for c in controllers_to_start(s)),
         *(mended if rolled_to_hybrid else ()),
@@ -55,10 +58,25 @@ def _mend(scene: Scene) -> tuple[RunbookAction, ...]:
         on_cluster(
             scene,
             f"Mend {suspect.what} in ZooKeeper before any broker is restarted: {suspect.why}. A broker that starts may stop at "
-            "it, as the copy did. Set it to what it should be, or delete it",
+            f"it, as the copy did. {repair_of(suspect.what)}",
             (tools.look_at(scene.spec, suspect.what),) if tools.is_plain(suspect.what) else (),
         )
         for suspect in scene.observation.poisoned_znodes or ()
+    )
+
+
+def _put_ids_back(scene: Scene) -> tuple[RunbookAction, ...]:
+    """Before any election in ZooKeeper: whoever is elected makes up an id for each topic that has none."""
+    return tuple(
+        on_cluster(
+            scene,
+            f"Put the topic_id of topic {name} back into /brokers/topics/{name}, before any broker becomes controller: it "
+            "would make up another one, and brokers refuse that. The id is in partition.metadata of the topic's directories",
+            (tools.look_at(scene.spec, f"/brokers/topics/{name}"),),
+            f"{tools.look_at(scene.spec, f'/brokers/topics/{name}')} | grep -q topic_id",
+            "exit code 0: the znode has a topic_id",
+        )
+        for name in topics_losing_ids(scene.observation, scene.situation)
     )
 
 
