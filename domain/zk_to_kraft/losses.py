@@ -87,8 +87,8 @@ _DRIFT = "ZooKeeper and KRaft were compared, and differ: a rollback keeps ZooKee
 _NEVER_WRITTEN = "What ZooKeeper cannot hold has never got there, denials of access too: a way back is without it."
 
 _TOPIC_IDS = (
-    "A rollback elects a ZooKeeper controller, which makes up another id; brokers refuse it, and the topic has no leader until "
-    "the old id is put back. Put it back first: blockers (topic-without-id) has the command."
+    "A rollback elects a ZooKeeper controller, which makes up another id. Brokers refuse it, and for this topic obey no "
+    "controller until the old id is put back. Put it back first: blockers (topic-without-id) has the command."
 )
 
 _METADATA = (

@@ -1,7 +1,7 @@
 """What to do about a topic whose ids in ZooKeeper and on disk are not the same: put one back, elect, or stop and ask.
 
 A ZooKeeper controller makes up an id for each topic that has none (KafkaController.processTopicIds), and writes it there.
-Brokers keep what `partition.metadata` says and refuse the other id: the topic has no leader until the first id is back.
+Brokers keep what `partition.metadata` says and refuse the other id: for this topic they obey no controller until it is back.
 """
 
 from collections.abc import Mapping
