@@ -5,6 +5,8 @@ Files are made with the product's table of stages, so that a cluster led by hand
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,7 @@ from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
 from domain.properties import ENCODING, edit, parse
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, has_migration_flag, node_file
+from domain.zk_to_kraft.runbook.shell import java
 from playground import processes
 from playground.cluster import PlaygroundCluster
 from playground.relay import Relay
@@ -27,6 +30,7 @@ RELEASE = "3.9"
 CONTROLLER = "/controller"
 MIGRATION = "/migration"
 FORMAT_SECONDS = 60
+ZOOKEEPER_SHELL = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
 
 
 class ByHand:
@@ -65,6 +69,21 @@ class ByHand:
         """The worst that one can do to a controller: its next election makes the migration final."""
         self.edit(controller_id, {}, frozenset({MIGRATION_FLAG, "zookeeper.connect"}))
         self.restart(controller_id)
+
+    # --- what a fix says ---------------------------------------------------------------------------------------------
+
+    def type_fix(self, fix: str) -> list[str]:
+        """Types each command of ZooKeeper's shell that a fix quotes, as it stands: what each prints."""
+        return [self._type(command) for command in re.findall(r"`(zookeeper-shell\.sh [^`]*)`", fix)]
+
+    def _type(self, command: str) -> str:
+        """`zookeeper-shell.sh` runs this class, and hands everything on."""
+        words = " ".join(map(shlex.quote, shlex.split(command)[1:]))
+        shell = f"{java(self._cluster.spec.brokers[0], ZOOKEEPER_SHELL, '-server')} {words}"
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout
 
     # --- the guide ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -161,11 +161,18 @@ class Field:
 
     # ---- steps ----
 
-    async def leave(self, before: Hooks = {}, after: Hooks = {}, *, dies_after_an_effect: bool = False) -> StepOutcome:  # noqa: B006
-        """The window. Hooks happen before and after calls of drivers and of ZooKeeper, by their names."""
+    async def leave(
+        self,
+        before: Hooks = {},  # noqa: B006
+        after: Hooks = {},  # noqa: B006
+        *,
+        dies_after_an_effect: bool = False,
+        accepts: Sequence[str] = (),
+    ) -> StepOutcome:
+        """The window. Hooks happen before and after calls of drivers and of ZooKeeper, by their names. `accepts`: losses."""
         if dies_after_an_effect:
             after = {name: partial(_die, name) for name in EFFECTS}
-        return await self.take(StepAction.LEAVE_KRAFT, None, NodeStage.ZOOKEEPER, before, after)
+        return await self.take(StepAction.LEAVE_KRAFT, None, NodeStage.ZOOKEEPER, before, after, accepts)
 
     async def take(
         self,
@@ -174,11 +181,12 @@ class Field:
         stage: NodeStage = NodeStage.MIGRATION,
         before: Hooks = {},  # noqa: B006
         after: Hooks = {},  # noqa: B006
+        accepts: Sequence[str] = (),
     ) -> StepOutcome:
         """One attempt at a step of a way back on which nobody minds the loss of what was made by hand."""
         self._steps += 1
         spec = self.record.spec
-        accepted = [f"original-of-broker-{b.id}" for b in spec.brokers]
+        accepted = [*accepts, *(f"original-of-broker-{b.id}" for b in spec.brokers)]
         accepted += [f"storage-of-controller-{c.id}" for c in spec.controllers]
         request = StepRequest(
             migration_id="m1",

@@ -6,8 +6,6 @@ leaves the cluster as it was.
 
 import json
 import os
-import re
-import shlex
 import signal
 import subprocess
 import time
@@ -29,7 +27,6 @@ from domain.properties import ENCODING, edit
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.runbook.shell import java
 from playground.by_hand import ByHand
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
@@ -413,8 +410,7 @@ async def test_a_lost_topic_id_is_put_back_by_its_fix_and_nothing_is_lost(field:
         found = await until(lambda: findings(field), {"PF17", "PF19"})
         (lost,) = (f for f in found if f.code == "PF17")
         assert topic_id in lost.observed
-        typed = [type_in(field, command) for command in re.findall(r"`(zookeeper-shell\.sh [^`]*)`", lost.fix)]
-        assert len(typed) == 2, lost.fix
+        assert len(field.hand.type_fix(lost.fix)) == 2, lost.fix
         assert json.loads(client.get(path)[0]) == whole | {"version": 3, "topic_id": topic_id}
         load.await_acknowledged(200)
     await until(lambda: findings(field), set())
@@ -423,18 +419,6 @@ async def test_a_lost_topic_id_is_put_back_by_its_fix_and_nothing_is_lost(field:
     assert report.lost == frozenset()
     field.delete_topics([LOST.name])
     await until(lambda: findings(field), set())
-
-
-def type_in(field: Field, command: str) -> str:
-    """`zookeeper-shell.sh` runs this class, and hands everything on."""
-    _, connect, *words = shlex.split(command)
-    broker = field.cluster.spec.brokers[0]
-    shell = java(
-        broker, "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka", "-server", *map(shlex.quote, (connect, *words))
-    )
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 async def test_a_deletion_that_waits_for_a_dead_broker(field: Field) -> None:
