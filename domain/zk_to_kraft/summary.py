@@ -12,7 +12,7 @@ from domain.cluster import ClusterSpec
 from domain.decisions import GateName, StepAction
 from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
-from domain.records import DECIDING, Command, CommandKind, Event, MigrationRecord, Record
+from domain.records import DECIDING, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
 from domain.zk_to_kraft.afterwards import NextStep, next_steps
 from domain.zk_to_kraft.end_compared import EndCompared, end_compared
 
@@ -72,7 +72,7 @@ class ReportLine(Record):
 class DecisionLine(Record):
     """What a person, or the product itself, has decided. `used_at`: when the first irreversible step used an approval.
 
-    `refused_because`: why it did not count.
+    `refused_because`: why it was not accepted. `closed_as`, `closed_because`: what became of an approval in the end.
     """
 
     kind: CommandKind
@@ -82,6 +82,8 @@ class DecisionLine(Record):
     reason: str
     used_at: datetime | None
     refused_because: str | None
+    closed_as: ApprovalState | None
+    closed_because: str | None
 
 
 class Summary(Record):
@@ -175,7 +177,7 @@ def _reports(reports: Iterable[DriftReport]) -> tuple[ReportLine, ...]:
 
 
 def _decisions(commands: Iterable[Command], events: Sequence[Event]) -> tuple[DecisionLine, ...]:
-    """Oldest first."""
+    """Oldest first. A resume counts where it lets something irreversible begin."""
     of_people = [
         DecisionLine(
             kind=c.kind,
@@ -185,9 +187,11 @@ def _decisions(commands: Iterable[Command], events: Sequence[Event]) -> tuple[De
             reason=c.reason,
             used_at=c.consumed_at,
             refused_because=c.refused_because,
+            closed_as=c.closed_as,
+            closed_because=c.closed_because,
         )
         for c in commands
-        if c.kind in DECISIONS
+        if c.kind in DECISIONS or (c.kind is CommandKind.RESUME and c.gate is not None)
     ]
     own = [_turned(event) for event in events if event.kind == TURNED]
     return tuple(sorted([*of_people, *own], key=lambda line: line.at))
@@ -197,5 +201,13 @@ def _turned(event: Event) -> DecisionLine:
     """A rollback that the product began without being asked."""
     why = ": ".join(filter(None, (event.data["reason"], event.data.get("detail", ""))))
     return DecisionLine(
-        kind=CommandKind.ROLLBACK, gate=None, by=PRODUCT, at=event.at, reason=why, used_at=None, refused_because=None
+        kind=CommandKind.ROLLBACK,
+        gate=None,
+        by=PRODUCT,
+        at=event.at,
+        reason=why,
+        used_at=None,
+        refused_because=None,
+        closed_as=None,
+        closed_because=None,
     )

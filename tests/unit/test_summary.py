@@ -151,7 +151,9 @@ def test_decisions_name_who_when_why_and_what_became_of_them() -> None:
     commands = [
         command(CommandKind.HOLD, "olga", 1),
         command(CommandKind.REJECT, "rita", 3, gate=GateName.FINALIZE, reason="not at night", refused_because="too late"),
-        command(CommandKind.APPROVE, "ada", 5, gate=GateName.FINALIZE, reason="read it", consumed_at=at(6)),
+        command(CommandKind.RESUME, "olga", 2),
+        command(CommandKind.APPROVE, "ada", 5, gate=GateName.FINALIZE, reason="read it", consumed_at=at(6), closed_as="done"),
+        command(CommandKind.RESUME, "omar", 7, gate=GateName.FINALIZE),
     ]
     turned = event("reverting", 4, reason="copy-cannot-finish", objects=[], detail="")
     found = summary(turned, commands=commands).decisions
@@ -159,7 +161,9 @@ def test_decisions_name_who_when_why_and_what_became_of_them() -> None:
         ("rita", "reject", "finalize"),
         ("keeperless", "rollback", None),
         ("ada", "approve", "finalize"),
+        ("omar", "resume", "finalize"),
     ]
+    assert found[2].closed_as == "done"
     assert found[0].refused_because == "too late"
     assert (found[1].reason, found[2].reason, found[2].used_at) == ("copy-cannot-finish", "read it", at(6))
 
