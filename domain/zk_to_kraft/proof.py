@@ -33,7 +33,8 @@ def why_not_proven(
     behind = [spec.node_name(c.id) for c in situation.controllers if not c.is_caught_up]
     if node.mode not in MODE_OF_STAGE[stage]:
         wanted = " or ".join(sorted(MODE_OF_STAGE[stage]))
-        return Missing(WaitReason.NODE_NOT_READY, f"{spec.node_name(node_id)} is {node.mode}, expected {wanted}")
+        told = f"{spec.node_name(node_id)} is {node.mode}, expected {wanted}{_overwritten(observation, spec, node_id)}"
+        return Missing(WaitReason.NODE_NOT_READY, told)
     if stage is NodeStage.ZOOKEEPER:
         return _why_not_back(observation, situation, node_id)
     if behind or situation.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
@@ -41,6 +42,19 @@ def why_not_proven(
     if situation.registration is not Registration.AGREES:
         return _waiting(WaitReason.BROKERS_NOT_REGISTERED)
     return _waiting(WaitReason.PARTITIONS_NOT_IN_SYNC) if situation.replication is not Replication.IN_SYNC else None
+
+
+def _overwritten(observation: Observation, spec: ClusterSpec, node_id: int) -> str:
+    """A start command may render the file: then the process has read another text than the one that was written for it."""
+    disk = observation.node(node_id).disk
+    file, mark = (disk.file, disk.file.mark) if disk is not None and disk.file is not None else (None, None)
+    if file is None or mark is None or file.sha256 == mark.written_sha256:
+        return ""
+    path = spec.node(node_id).properties_file
+    return (
+        f". {path} is not what this step wrote: something has overwritten it since. Find out what writes it (its start "
+        "command, configuration management), and stop that"
+    )
 
 
 def _waiting(reason: WaitReason, more: str = "") -> Missing:

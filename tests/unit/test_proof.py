@@ -1,7 +1,7 @@
 """Why a restarted node is not proven well, in the words that lead people to the cause."""
 
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
-from domain.observation import Observation
+from domain.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part
@@ -25,6 +25,20 @@ def with_fenced(seen: Observation, broker_id: int) -> Observation:
 def test_a_healthy_cluster_proves_its_nodes() -> None:
     assert why(observation(Point.SOAK)) == ""
     assert why(observation(Point.SOAK), 1, NodeStage.KRAFT) == ""
+
+
+def test_a_file_that_its_start_command_has_overwritten_is_named() -> None:
+    seen = observation(Point.BEFORE)
+    assert why(seen, 1) == "broker-1 is zookeeper, expected hybrid or migrating"
+    file = seen.node(1).disk.file  # type: ignore[union-attr]
+    assert file is not None
+    mark = RollMark(
+        step_id="m/1", generation=1, stage="migration", before_identity="1@1", before_sha256="a", written_sha256="b"
+    )
+    disk = seen.node(1).disk.model_copy(update={"file": file.model_copy(update={"mark": mark})})  # type: ignore[union-attr]
+    told = why(with_part(seen, 1, disk=disk), 1)
+    assert told.startswith("broker-1 is zookeeper, expected hybrid or migrating. ")
+    assert f"{SPEC.node(1).properties_file} is not what this step wrote" in told
 
 
 def test_a_node_that_died_meanwhile_is_named_and_the_rolled_one_itself_is_not() -> None:
