@@ -56,6 +56,12 @@ class ByHand:
         path = self.properties_file(node_id)
         path.write_text(edit(path.read_text(ENCODING), assignments, removals), ENCODING)
 
+    def topic_id_on_disk(self, topic: str) -> str:
+        """Of its first partition, on any broker. Raises `StopIteration` where none has a replica of it."""
+        log_dirs = (Path(log_dir) for broker in self._cluster.spec.brokers for log_dir in broker.log_dirs)
+        written = (log_dir / f"{topic}-0" / "partition.metadata" for log_dir in log_dirs)
+        return next(file for file in written if file.exists()).read_text(encoding="ascii").split()[-1]
+
     def restart(self, node_id: int) -> int:
         """Stops cleanly and starts again, from the file as it is; gives the new pid. Does not wait for the new process."""
         self._cluster.kill_node(node_id, signal.SIGTERM)

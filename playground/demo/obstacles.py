@@ -15,6 +15,7 @@ LEFT_OVER = {
 }
 """As a way back by hand leaves it that has forgotten it."""
 TOPIC, DEAD = "/brokers/topics/defaults_only", 9
+PAYMENTS, PAYMENTS_ZNODE, CONTROLLER = "payments", "/brokers/topics/payments", "/controller"
 POISONED, KEY = "/config/brokers/2", "listener.name.internal.ssl.keystore.password"
 SECRET, OLDER_SECRET = "not-a-real-secret", "not-the-secret-of-today"
 """Of the encoder: what the brokers' files say, and what was there when the password was set."""
@@ -54,6 +55,19 @@ def _take_from_the_dead(by_hand: ByHand) -> str:
     return f"as the fix says, the demo reassigns the partitions of broker {DEAD}: the others' replicas are enough"
 
 
+def _lose_the_topic_id(by_hand: ByHand) -> str:
+    topic = by_hand.znode(PAYMENTS_ZNODE) or {}
+    by_hand.put_znode(PAYMENTS_ZNODE, {key: value for key, value in topic.items() if key != "topic_id"})
+    return f"an old tool has written {PAYMENTS_ZNODE} again, without its topic_id"
+
+
+def _put_the_topic_id_back(by_hand: ByHand) -> str:
+    topic = by_hand.znode(PAYMENTS_ZNODE) or {}
+    by_hand.put_znode(PAYMENTS_ZNODE, topic | {"topic_id": by_hand.topic_id_on_disk(PAYMENTS)})
+    by_hand.delete_znode(CONTROLLER)
+    return "as the fix says, the demo puts the id of partition.metadata back, and elects a controller afterwards"
+
+
 def _forget_the_secret(by_hand: ByHand) -> str:
     """Nobody has noticed: a broker that cannot open it says so in its log, and goes on. The brokers run with the secret: an
     edit that waits for a restart would be what a plan names."""
@@ -73,6 +87,7 @@ def _remove_the_password(by_hand: ByHand) -> str:
 
 
 FOUND_BY_LOOKING = (
+    Obstacle("PF17", f"topic {PAYMENTS}", _lose_the_topic_id, _put_the_topic_id_back),
     Obstacle("PF10", MIGRATION, _leave_migration, _delete_migration),
     Obstacle("PF12", f"broker {DEAD}", _assign_to_the_dead, _take_from_the_dead),
 )

@@ -11,7 +11,7 @@ from playground.by_hand import MIGRATION, ByHand
 from playground.demo.directory import DEFAULT_DIRECTORY, Busy
 from playground.demo.door import Door, PlanSeen
 from playground.demo.meddling import NOT_ENOUGH, StandsInTheWay
-from playground.demo.obstacles import DEAD, FOUND_BY_LOOKING, FOUND_BY_REHEARSAL, POISONED, TOPIC
+from playground.demo.obstacles import CONTROLLER, DEAD, FOUND_BY_LOOKING, FOUND_BY_REHEARSAL, PAYMENTS_ZNODE, POISONED, TOPIC
 from playground.demo.options import Plot, options_of
 from playground.demo.performance import next_steps
 from playground.demo.story import HEADINGS, TITLES
@@ -60,7 +60,12 @@ class Tree:
     broker_ids = (1, 2)
 
     def __init__(self) -> None:
-        self.znodes: dict[str, dict[str, Any]] = {TOPIC: {"partitions": {"0": [1, 2]}}, POISONED: {"config": {}}}
+        self.znodes: dict[str, dict[str, Any]] = {
+            TOPIC: {"partitions": {"0": [1, 2]}},
+            POISONED: {"config": {}},
+            PAYMENTS_ZNODE: {"topic_id": "x"},
+            CONTROLLER: {},
+        }
 
     def znode(self, path: str) -> dict[str, Any] | None:
         return self.znodes.get(path)
@@ -70,6 +75,9 @@ class Tree:
 
     def delete_znode(self, path: str) -> None:
         del self.znodes[path]
+
+    def topic_id_on_disk(self, _topic: str) -> str:
+        return "x"
 
     def put_into_force(self, _broker: int, _assignments: dict[str, str]) -> None:
         """Nobody reads the files here."""
@@ -82,8 +90,9 @@ class Planning:
         self.tree = tree
 
     async def plan(self, _cluster: str, _policy: object, *, rehearse: bool) -> PlanSeen:
-        (migration, dead), (poisoned,) = FOUND_BY_LOOKING, FOUND_BY_REHEARSAL
+        (nameless, migration, dead), (poisoned,) = FOUND_BY_LOOKING, FOUND_BY_REHEARSAL
         there = {
+            nameless: "topic_id" not in self.tree.znodes[PAYMENTS_ZNODE],
             migration: MIGRATION in self.tree.znodes,
             dead: DEAD in self.tree.znodes[TOPIC]["partitions"]["0"],
             poisoned: rehearse and bool(self.tree.znodes[POISONED]["config"]),
@@ -107,7 +116,7 @@ async def test_every_plan_is_told_the_one_that_finds_nothing_too() -> None:
     stands = StandsInTheWay(door, by_hand, lambda text, _tone: told.append(text), 3, lambda _: 0)
     assert await stands.start("demo", {}) == "migration of p"
     assert [line.partition(": ")[2] for line in told if line.startswith("POST /plans, from a look")] == [
-        "2 blockers",
+        "3 blockers",
         "no blocker, a migration may start",
     ]
     assert [line.partition(": ")[2] for line in told if line.startswith("POST /plans, with a rehearsal")] == [
