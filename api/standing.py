@@ -78,7 +78,9 @@ def _as_told(told: object) -> str:
     if not isinstance(told, dict) or not {"look", "stage", "done", "total"} <= told.keys():
         return ""
     look = f" look {told['look']}," if told["look"] else ""
-    return f":{look} {told['stage']}, {told['done']} of {told['total']}"
+    parts = f", {told['done']} of {told['total']}" if told["total"] != 1 else ""
+    since = str(told.get("since", ""))[11:19]
+    return f":{look} {told['stage']}{parts}{f', since {since} UTC' if since else ''}"
 
 
 def _reason_of(failure: BaseException | None, queue: TaskQueue) -> str:

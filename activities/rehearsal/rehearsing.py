@@ -65,8 +65,8 @@ COMPARISON_SECONDS = 300.0
 """Of the rehearsal's time, after the last round."""
 WRITTEN_SECONDS = 1.0
 """A majority has written what the leader has processed; who follows behind that has it in his files so much later."""
-OnProgress = Callable[[int, str], None]
-"""Which round, and what is done; called between waits."""
+OnProgress = Callable[[int, str, int, int], None]
+"""Which round, what is done, how many parts of it are done, and how many there are. Called in any thread."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RehearsalPorts:
     runner: CheckRunner | None = None
 
 
-def _silent(_round: int, _stage: str) -> None: ...
+def _silent(_round: int, _stage: str, _done: int, _total: int) -> None: ...
 
 
 async def rehearse(
@@ -118,7 +118,7 @@ async def rehearse_beating(
     await asyncio.to_thread(sweep, work)
     beat = Beat()
     async with beat.beating():
-        return await rehearse(cluster, ports, work, in_time(limits), lambda number, stage: beat.note(number, stage, 0, 1))
+        return await rehearse(cluster, ports, work, in_time(limits), beat.note)
 
 
 def in_time(limits: RehearsalLimits) -> RehearsalLimits:
@@ -147,7 +147,7 @@ class Rehearsal:
         order = partial(Order, libs=self._libs(), java=self._java(), connect=connect_of(self.spec), limits=self.limits)
         async with self.ports.rooms.open(self.directory) as room:
             begun = time.monotonic()
-            self.on_progress(0, "copying the files of ZooKeeper")
+            self.on_progress(0, "copying the files of ZooKeeper", 0, 1)
             present = await present_ensemble(self.ports.zookeepers, self.cluster)
             await asyncio.sleep(WRITTEN_SECONDS)
             member, copied = await self._copy_files(self.directory / COPY)
@@ -205,7 +205,7 @@ class Rehearsal:
         while True:
             told = await self._told(room)
             if isinstance(told, Trying):
-                self.on_progress(told.round, told.stage)
+                self.on_progress(told.round, told.stage, 0, 1)
             elif isinstance(told, Failed):
                 raise Permanent(told.why)
             elif isinstance(told, Ended):
@@ -224,12 +224,14 @@ class Rehearsal:
         """`None` where no copy has passed, or nobody compares."""
         if self.ports.runner is None or all(trial.outcome is not Outcome.COPIED for trial in ended.trials):
             return None
-        self.on_progress(len(ended.trials), "comparing")
+        tell = partial(self.on_progress, len(ended.trials))
         log, session = passed / CONTROLLER / METADATA_LOG, str(uuid4())
         try:
+            tell("reading where the copy ends in the quorum's log", 0, 1)
             end = await self.ports.runner.end_of_copy(log)
             if end is None:
                 raise Transient("the throw-away quorum's log does not tell of a copy")
+            tell("keeping the rows of ZooKeeper", 0, 1)
             await self.ports.runner.keep(rows_in(passed / ROWS), passed / "staged")
             asked = Comparison(
                 id=session,
@@ -240,7 +242,8 @@ class Rehearsal:
                 out=passed / "out",
                 check=CheckName.COPY,
             )
-            return equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
+            tell("starting the comparison", 0, 1)
+            return equality_of(await self.ports.runner.compare(asked, session, tell))
         except KeeperlessError as error:
             return Equality(verdict=Verdict.INCONCLUSIVE, not_read=(str(error),))
 

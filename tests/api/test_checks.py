@@ -119,6 +119,8 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
         assert running["state"] == "running"
         worker.beats = {**worker.beats, "look": 2, "stage": "compare", "done": 3, "total": 8}
         await until(api, url, lambda t: t["detail"] == "A worker makes it: look 2, compare, 3 of 8.")
+        worker.beats = {**worker.beats, "stage": "starting", "done": 0, "total": 1, "since": "2026-11-28T06:01:02.5+00:00"}
+        await until(api, url, lambda t: t["detail"] == "A worker makes it: look 2, starting, since 06:01:02 UTC.")
         assert (await api.http.get(url, headers={"accept": "text/html"})).headers["content-type"] == "application/json"
         assert (await api.http.get(f"/clusters/{spec.name}/checks")).json() == {"items": [], "next_cursor": None}
         worker.may_end.set()

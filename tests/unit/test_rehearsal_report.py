@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from temporalio.testing import ActivityEnvironment
@@ -17,7 +19,7 @@ from activities.rehearsal.candidates import MISFIT, candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
 from activities.rehearsal.program import why_no_round
-from activities.rehearsal.rehearsing import RehearsalPorts, in_time, rehearse
+from activities.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
 from activities.rehearsal.report import report_of
 from api.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
@@ -150,6 +152,33 @@ async def test_a_rehearsal_that_takes_too_long_is_cut_off_and_refused_with_what_
     assert "while it is idle" in report.refused
     assert rooms.is_left
     assert not await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+
+
+class TellingRunner:
+    """Compares in eight parts."""
+
+    async def end_of_copy(self, _log: Path) -> Any:
+        return SimpleNamespace(offset=7)
+
+    async def keep(self, _rows: Any, _into: Path) -> None: ...
+
+    async def compare(self, _asked: Any, _session: str, on_progress: Any) -> Any:
+        on_progress("stage", 3, 8)
+        return SimpleNamespace(verdict=Verdict.CLEAN, counts={}, first=(), not_read=())
+
+
+async def test_a_rehearsal_tells_how_far_its_comparison_is(tmp_path: Path) -> None:
+    told: list[tuple[Any, ...]] = []
+    ports = RehearsalPorts(*(cast("Any", None),) * 4, runner=cast("Any", TellingRunner()))
+    record = record_of(with_a_member())
+    rehearsal = Rehearsal(record.spec, record, ports, tmp_path, RehearsalLimits(), lambda *how: told.append(how))
+    ended = SimpleNamespace(trials=(Trial(frozenset(), Outcome.COPIED),))
+    equality = await rehearsal._equality(tmp_path, cast("Any", ended))
+    assert equality is not None
+    assert equality.verdict is Verdict.CLEAN
+    stages = [stage for _, stage, *_ in told]
+    assert len(set(stages)) == len(stages) > 3, "it never stands at one thing"
+    assert told[-1] == (1, "stage", 3, 8)
 
 
 def with_a_member() -> ClusterSpec:
