@@ -49,7 +49,7 @@ async def test_one_that_fails_for_good_is_told_and_not_tried_again(soaking: Any)
 
 
 async def test_an_order_does_not_drop_it(soaking: Any) -> None:
-    """There is nothing left to hold or to undo, and nobody should ask for it again and again."""
+    """It has no effect that could be held. The hold takes effect after it, and once resumed nothing is compared again."""
     await soaking.begin()
     gate = await soaking.until_gate()
     soaking.checks.is_begun.clear()
@@ -58,6 +58,8 @@ async def test_an_order_does_not_drop_it(soaking: Any) -> None:
     await soaking.checks.is_begun.wait()
     await soaking.hold()
     soaking.checks.is_free.set()
+    await soaking.until_waiting("held")
+    await soaking.resume()
     assert await ended(soaking) == [("step-started", ""), ("step-done", "clean")]
 
 
