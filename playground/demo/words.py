@@ -102,6 +102,8 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
     "alert": _plain("{object}: {observed}", Tone.ALERT),
     "gate-opened": _plain("gate {gate} is open: a person has to approve", Tone.NEWS),
     "approved": _plain("{gate} approved by {by}: {reason}", Tone.NEWS),
+    "approval-void": _plain("the approval of {gate} is void: {why}", Tone.ALERT),
+    "approval-expired": _plain("the approval of {gate} has expired: {why}", Tone.ALERT),
     "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),
     "held": _plain("held by {by}: {reason}", Tone.ALERT),
     "resumed": _plain("resumed by {by}: {reason}", Tone.NEWS),

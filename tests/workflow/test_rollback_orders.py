@@ -113,6 +113,7 @@ async def test_a_command_that_was_refused_stays_refused(world: Any, make_rollbac
     assert (await world.status()).refused_commands == {command.id: why}
     await world.until_evidence(lambda evidence_hash: evidence_hash == gate.evidence_hash)
     assert len(await world.events("rollback-refused")) == 1
+    await world.book.mark_refused(command.id, why)  # as the API does with the answer: else nothing irreversible would begin
     pause = world.drivers.of[3001].pause("stop")
     await world.approve(gate.evidence_hash)
     await world.until_told("step-done", node="controller-3003")
