@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from uuid_utils import uuid7
 
 from domain.contracts import CHECK_OF
 from domain.decisions import StepAction
@@ -63,8 +64,11 @@ async def test_an_order_does_not_drop_it(soaking: Any) -> None:
     assert await ended(soaking) == [("step-started", ""), ("step-done", "clean")]
 
 
-async def test_who_finds_the_end_there_compares_nothing(make_world: Callable[..., Any]) -> None:
-    world = make_world(controllers=1)
-    await world.lead_to(Phase.KRAFT)
-    await world.begin()
-    assert await ended(world) == []
+async def test_who_finds_the_end_there_compares_nothing(soaking: Any) -> None:
+    await soaking.begin()
+    await soaking.approve_gate()
+    assert await soaking.result() == "succeeded"
+    soaking.migration_id = str(uuid7())
+    await soaking.register()
+    await soaking.start()
+    assert await ended(soaking) == []
