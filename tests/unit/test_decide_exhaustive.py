@@ -457,7 +457,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         checks[step.action]()
     else:
         check_roll(s, terms, step)
-    if terms.is_held and not (terms.has_begun_to_finalize or is_final_too_early(s)):
+    if terms.is_held and not (terms.is_committed or terms.has_begun_to_finalize or is_final_too_early(s)):
         assert finishes_a_node(s, terms, step), "held means that nothing begins"
 
 
@@ -479,7 +479,7 @@ def check_roll(s: Any, terms: Any, step: Step) -> None:
 
 def check_gate(s: Any, terms: Any, gate: Gate) -> None:
     assert gate.evidence_hash == "evidence"
-    assert not terms.is_held or terms.has_begun_to_finalize
+    assert not terms.is_held or terms.has_begun_to_finalize or terms.is_committed
     assert s.replication is Replication.IN_SYNC
     assert s.registration is Registration.AGREES
     if gate.name is GateName.FAIL_OVER:
@@ -636,7 +636,14 @@ def test_held_means_no_step_unless_finalisation_has_begun() -> None:
             assert decision.reason in worse | {WaitReason.HELD} or is_final_too_early(s)
 
     not_begun = (Approval.NONE, Approval.STALE, Approval.VALID)
-    held = only(TERMS_FIELDS, intent=(Intent.FORWARD,), approval=not_begun, without_return=not_begun, is_held=(True,))
+    held = only(
+        TERMS_FIELDS,
+        intent=(Intent.FORWARD,),
+        approval=not_begun,
+        without_return=not_begun,
+        is_held=(True,),
+        is_committed=(False,),
+    )
     walked(Product(*ONE_OF_EACH, held), check)
 
 

@@ -69,6 +69,7 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "without_return": tuple(Approval),
     "is_held": BOOL,
     "has_begun": BOOL,
+    "is_committed": BOOL,
     "is_soak_over": BOOL,
     "is_silence_long": BOOL,
     "may_fail_over": BOOL,
