@@ -149,7 +149,7 @@ async def test_what_a_provider_gives_is_judged_as_the_broker_runs_with_it(field:
 
 FILES: dict[str, tuple[int, str, str, set[str], str]] = {
     "another protocol version": (2, "inter.broker.protocol.version=3.9", "inter.broker.protocol.version=3.8", {"PF02"}, "3.8"),
-    "an id that is not explicit": (3, "broker.id=3", "# none", {"PF05", "PF45"}, "not set"),
+    "an id that is not explicit": (3, "broker.id=3", "# none", {"PF05", "PF45"}, "nor an id; meta.properties: "),
     "an id from the range of generated ones": (
         3,
         "",
@@ -186,11 +186,25 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         "AlterConfigPolicy",
     ),
     "a control plane": (2, "", "control.plane.listener.name=CONTROL", {"PF37", "PF39", "PF45"}, "CONTROL"),
-    "half-made settings": (3, "", "controller.listener.names=CONTROLLER", {"PF37", "PF39"}, "no known stage"),
+    "half-made settings": (3, "", "controller.listener.names=CONTROLLER", {"PF37", "PF39"}, "half-made settings"),
     "another chroot": (1, "/kafka", "/elsewhere", {"PF20"}, "/elsewhere"),
     "no controlled shutdown": (2, "", "controlled.shutdown.enable=false", {"PF27", "PF39"} - ALWAYS, "false"),
     "other super users": (3, "User:ANONYMOUS", "User:admin", {"PF30", "PF39"}, "User:ANONYMOUS is not among"),
     "a directory that is not described": (2, "log.dirs=", "log.dirs=/nowhere,", {"PF24"}, "/nowhere"),
+    "a list that ends in a comma": (
+        1,
+        "",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,",
+        {"PF39"},
+        "SASL_SSL:SASL_SSL,",
+    ),
+    "a comment behind a value": (
+        2,
+        "num.io.threads=2",
+        "num.io.threads=2 # two",
+        {"PF39", "PF45"},
+        "the # and what follows are part",
+    ),
     "a setting that differs": (2, "num.io.threads=2", "num.io.threads=7", {"PF39"}, "a value of its own"),
     "a default that controllers apply": (
         2,
@@ -202,6 +216,7 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
 }
 """The file that is edited, what codes it gives besides PF44, and what is told. PF45: Kafka itself does not take it."""
 NO_EDIT = {
+    "a list that ends in a comma": "the migration would write the same line",
     "half-made settings": "the migration would write that line",
     "other super users": "Kafka tells no authorizer's settings",
 }
@@ -214,6 +229,16 @@ async def test_what_is_wrong_in_a_file_is_found(field: Field, case: str) -> None
     with edited(field, node_id, old, new):
         found = await until(lambda: findings(field), wanted if case in NO_EDIT else wanted | {"PF44"})
     assert any(told in finding.observed for finding in found), found
+
+
+async def test_a_file_that_java_cannot_read_is_a_blocker(field: Field) -> None:
+    node = field.cluster.spec.node(2)
+    with edited(field, 2, "", "ssl.keystore.location=C:\\users\\kafka.jks"):
+        seen = await observe(field.record, field.ports, POLICY)
+        (finding,) = preflight(seen, field.record.spec, POLICY)
+    assert (finding.code, finding.severity, finding.object) == ("PF45", Severity.BLOCKER, "files of broker-2")
+    assert f"{node.properties_file}, line " in finding.observed
+    assert "character 25: " in finding.observed
 
 
 async def test_a_log_directory_of_a_controller_that_is_used_and_a_port_that_is_taken(field: Field) -> None:

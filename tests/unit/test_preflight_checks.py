@@ -354,6 +354,14 @@ def test_connect_strings_are_compared_by_meaning() -> None:
     assert [(f.object, f.severity) for f in findings] == [("broker-3", Severity.WARNING)]
 
 
+@pytest.mark.parametrize("chroot", ["/kafka", "/kafka/", "/elsewhere"])
+def test_a_comment_behind_a_connect_string_is_not_quoted(chroot: str) -> None:
+    """Of which ZooKeeper makes a part of the chroot."""
+    (finding,) = found(with_setting(1, f"zookeeper.connect=127.0.0.1:2181{chroot} # creds admin:sesame"))
+    assert (finding.code, finding.severity) == ("PF20", Severity.BLOCKER)
+    assert "sesame" not in finding.model_dump_json()
+
+
 def test_a_misread_connect_string_names_what_to_write() -> None:
     (finding,) = found(with_setting(1, "zookeeper.connect=127.0.0.1:2181/kafka,h:2181/kafka"))
     assert "Write the chroot once, after the last server: 127.0.0.1:2181,h:2181/kafka." in finding.fix

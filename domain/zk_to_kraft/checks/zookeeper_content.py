@@ -7,6 +7,7 @@ from domain.connect_string import doubts, read
 from domain.decisions import Finding, Severity
 from domain.observation import ControllerZnode
 from domain.observed import Suspect
+from domain.redaction import is_shown, shown_value
 from domain.survey import ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import (
     MOST_OBJECTS,
@@ -241,7 +242,9 @@ def _unread_connect(seen: Seen, broker_id: int) -> Finding:
 
 
 def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
-    wanted, observed = read(seen.spec.zookeeper.connect), f"zookeeper.connect={connect or 'not set'}"
+    """Where the value has more than a connect string, as a comment behind it, none of it is quoted."""
+    wanted, is_quoted = read(seen.spec.zookeeper.connect), is_shown(CONNECT, connect)
+    observed = f"{CONNECT}={shown_value(CONNECT, connect) or 'not set'}"
     try:
         found = read(connect)
     except ValueError as refused:
@@ -250,10 +253,11 @@ def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
             object=name,
             observed=observed,
             expected=f"what ZooKeeper's client reads, such as {wanted}",
-            fix=f"{refused} With this line the broker does not start." if connect else f"Write zookeeper.connect={wanted}.",
+            fix=(f"{refused} " if connect and is_quoted else "")
+            + f"Write {CONNECT}={wanted}: the broker does not start without it.",
         )
         return
-    doubt = "".join(f"{doubt} " for doubt in islice(doubts(found, connect), 1))
+    doubt = "".join(f"{doubt} " for doubt in islice(doubts(found, connect), 1)) if is_quoted else ""
     if found.chroot != wanted.chroot:
         yield Finding(
             code="PF20",
