@@ -320,6 +320,7 @@ class Walk:
 
 def add_coordinating_partitions(cluster: FakeCluster) -> None:
     """Somebody has given __consumer_offsets a second partition, after all brokers had started."""
+    cluster.znodes["/brokers/topics/__consumer_offsets"] = b'{"topic_id": "Zm9vYmFyZm9vYmFyZm9vYg"}'
     for partition, days in ((0, -9), (1, 9)):
         path = f"/brokers/topics/__consumer_offsets/partitions/{partition}"
         cluster.znodes[path] = b""

@@ -292,7 +292,8 @@ def check_failover(s: Any, terms: Any, step: Step) -> None:
     assert subject(s, step).is_leader
     assert s.dual_write is DualWrite.DEAD
     assert not s.is_failover_harmful
-    assert terms.may_fail_over
+    assert terms.may_fail_over or terms.failover in GIVEN
+    assert step.gate is (None if terms.may_fail_over else GateName.FAIL_OVER), "the step uses the approval up"
     check_majority_without(s, step.node)
 
 
@@ -486,6 +487,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
         assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.DEAD)
         assert not s.is_failover_harmful
         assert not terms.may_fail_over
+        assert terms.failover not in GIVEN
         return
     assert s.quorum is QuorumState.MIGRATION
     assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)

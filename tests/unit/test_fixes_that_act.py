@@ -21,7 +21,7 @@ ACTS = re.compile(
 
 def rows(part: str) -> set[str]:
     """The first cells of a part's table."""
-    text = PAGE.read_text(encoding="utf-8").partition(f"## {part}\n")[2].partition("\n## ")[0]
+    text = PAGE.read_text(encoding="utf-8").partition(f"### {part}\n")[2].partition("\n#")[0]
     return set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE)) - {"code", "wait"}
 
 

@@ -72,6 +72,7 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "is_committed": BOOL,
     "is_soak_over": BOOL,
     "is_silence_long": BOOL,
+    "failover": tuple(Approval),
     "may_fail_over": BOOL,
     "is_failed_copy_reverted": BOOL,
     "accepts_metadata_loss": BOOL,
