@@ -88,38 +88,40 @@ class Provisioning:
             await self._format(cluster, controller, driver, source)
             await ensure_not_superseded(request, self._ports)
             await driver.start()
-            blocked = await self._why_silent(request, controller, driver)
-            data = await own_data(request, target) if blocked is None else OwnData()
-            blocked = blocked or data.why_not
-            if blocked is None:
+            data = await self._proof(request, target)
+            if data.why_not is None:
                 await ensure_not_superseded(request, self._ports)
                 proven = {"is_proven": True, "proven_identity": (await driver.process()).identity}
                 await write_mark(driver, controller.properties_file, mark.model_copy(update=proven), source)
             return StepOutcome(
-                is_done=blocked is None,
-                blocked=blocked,
+                is_done=data.why_not is None,
+                blocked=data.why_not,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
                 changes=(*await pauses_of(request, target), *filter(None, [data.note])),
             )
 
-    async def _why_silent(self, request: StepRequest, controller: ControllerSpec, driver: NodeDriver) -> str | None:
-        """Wait until the new process answers: why it does not, or `None` when it does."""
+    async def _proof(self, request: StepRequest, target: Target) -> OwnData:
+        """Wait until the new process answers, and holds the locks of its own log directories: why not, at the deadline.
+
+        Its metrics agent answers before Kafka has opened anything.
+        """
         begun = time.monotonic()
-        deadline = begun + request.policy.restart_deadline.total_seconds()
-        why = "no look yet"
-        while time.monotonic() < deadline:
-            if not (await driver.process()).is_running:
+        why = f"{target.name} was started and does not answer: no look yet"
+        while time.monotonic() < begun + request.policy.restart_deadline.total_seconds():
+            if not (await target.driver.process()).is_running:
                 age = timedelta(seconds=time.monotonic() - begun)
-                return f"controller-{controller.id} does not run after its start. {await told_last(driver, age)}"
+                return OwnData(f"{target.name} does not run after its start. {await told_last(target.driver, age)}")
             try:
-                await self._ports.metrics.read(controller.metrics)
+                await self._ports.metrics.read(target.node.metrics)
+                data = await own_data(request, target)
+                if data.why_not is None:
+                    return data
+                why = data.why_not
             except Transient as error:
-                why = str(error)
-                await asyncio.sleep(request.policy.poll_interval.total_seconds())
-            else:
-                return None
-        return f"controller-{controller.id} was started and does not answer: {why}"
+                why = f"{target.name} was started and does not answer: {error}"
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+        return OwnData(why)
 
     async def _write_file(
         self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent

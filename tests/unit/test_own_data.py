@@ -7,7 +7,9 @@ import pytest
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data
 from domain.contracts import RevertOrder
-from tests.unit.fake_walk import Scene
+from domain.decisions import StepAction
+from playground.fakes.cluster import FakeCluster
+from tests.unit.fake_walk import LedgerInMemory, Scene, Walk
 from tests.unit.test_startable import accepting, scene_of_a_roll
 
 
@@ -60,3 +62,24 @@ async def test_a_roll_waits_for_the_locks(of_controller: bool) -> None:
     outcome: Any = await scene.attempt(cluster, after)
     assert outcome.is_done, outcome.blocked
     assert len(asked) == 6, "five in vain, and the last"
+
+
+async def test_a_controllers_first_start_waits_for_the_locks() -> None:
+    """Its metrics agent answers before Kafka has opened anything."""
+    walk = Walk(LedgerInMemory(FakeCluster()), FakeCluster())
+    await walk.to("step", {"made": lambda step: step.action is StepAction.PROVISION_CONTROLLER})
+    before, request, _ = walk.found["made"]
+    scene = Scene(before, walk.ledger, request)
+    cluster = scene.copy()
+    node = cluster.nodes[request.step.node]
+    node.machine.place = {"unheld": ["/data/3001"]}
+    asked: list[str] = []
+
+    async def after(name: str) -> None:
+        """They are held from the third look after the start on."""
+        asked.extend([name] if name == "node run" and node.process is not None else [])
+        node.machine.place = {} if len(asked) > 2 else node.machine.place
+
+    outcome: Any = await scene.attempt(cluster, after)
+    assert outcome.is_done, outcome.blocked
+    assert len(asked) == 4, "three in vain, and the last"
