@@ -20,7 +20,7 @@ CANNOT_LISTEN = 1
 PROGRAM = Program(
     "keeperless-api",
     "Serves the HTTP API: plans, migrations, approvals, events.",
-    "Needs the ledger and Temporal; runs on any machine, in any number of copies.",
+    "Needs the ledger, Temporal and the artefacts; runs on any machine that reaches them, in any number of copies.",
     (ApiSettings,),
 )
 

@@ -23,7 +23,7 @@ exit codes:
   0   stopped by SIGINT or SIGTERM
   1   an error; the log ends with it (keeperless-api: the port is taken)
   2   a setting or an argument is wrong
-  69  Temporal does not answer
+  69  Temporal does not answer (a worker; keeperless-api starts without it)
   75  this machine starts no more threads; start the program again
 """
 

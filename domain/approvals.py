@@ -159,7 +159,8 @@ def why_not_begun(armed: Command) -> str:
     return (
         f"the approval of {armed.gate} by {armed.by} is armed: a resume would begin what cannot be undone. To begin it, POST "
         f'/migrations/{armed.migration_id}/resume with "begin": "{armed.gate}", or send the update resume with '
-        f'{{"by": …, "reason": …, "begin": "{armed.gate}"}}. To resume without it, reject {armed.gate} first'
+        f'{{"by": …, "reason": …, "begin": "{armed.gate}"}}. To resume without it, first reject {armed.gate} with '
+        f"evidence_hash {armed.evidence_hash}"
     )
 
 

@@ -25,7 +25,7 @@ NodeId = Annotated[
         strict=True,
         ge=0,
         le=2_147_483_647,
-        description="Its `broker.id` or `node.id`, unique among all nodes.",
+        description="A broker's `broker.id` or `node.id`, a controller's `node.id`. Unique among all nodes.",
     ),
 ]
 HostName = Annotated[str, Field(min_length=1)]
@@ -180,7 +180,7 @@ class ZooKeeperMemberSpec(SpecModel):
         default=None, description="Its client port, as in `connect`. Needed where several servers have one host."
     )
     output_file: AbsolutePath | None = Field(
-        default=None, description="Its log. Where the server does not serve, what it says of that is told."
+        default=None, description="Its log file. If the server does not serve, `blockers` quotes what the log says."
     )
 
 
@@ -230,7 +230,9 @@ class ZooKeeperSpec(SpecModel):
     connect: str = Field(
         description="As in the brokers' `zookeeper.connect`: `host:port` of each server, then the chroot once, after the last."
     )
-    session_timeout_seconds: Annotated[float, Field(gt=0)] = Field(default=10.0, description="Of Keeperless's own session.")
+    session_timeout_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=10.0, description="Timeout of Keeperless's own ZooKeeper session, in seconds."
+    )
     digest_auth: SecretRef | None = Field(default=None, description="Refers to `user:password` of a digest identity.")
     members: tuple[ZooKeeperMemberSpec, ...] = Field(
         default=(), description="Servers whose files can be read; a rehearsal needs one of them."

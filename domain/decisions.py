@@ -128,23 +128,24 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.CONFIGURATION_RUNS: "Configuration management that was paused for this migration runs again, or does not say "
     "whether it does: it may write files back. Pause it there, and it goes on by itself; or ask for a rollback.",
     WaitReason.CONTROLLERS_NOT_READY: "The controller quorum is not ready for the migration yet.",
-    WaitReason.BROKERS_NOT_REGISTERED: "A broker has not registered with the controller quorum, or one "
-    "has that the cluster's specification does not have. For the former a wrong inter.broker.protocol.version is the usual "
-    "cause: its log names it. For the latter, if nobody needs it: reassign its replicas, stop it, unregister it.",
+    WaitReason.BROKERS_NOT_REGISTERED: "A broker has not registered with the controller quorum, or a broker "
+    "has that is not in the specification. If one is missing, look in its log: the usual cause is a wrong "
+    "inter.broker.protocol.version. If one is too many and not needed: reassign its replicas, stop it, unregister it.",
     WaitReason.PARTITIONS_NOT_IN_SYNC: "Replicas are catching up. No node restarts before all are in sync.",
     WaitReason.PARTITIONS_WOULD_STOP: "A restart would take partitions below min.insync.replicas. "
     "Raise their replication factor, or lower min.insync.replicas where it is set: kafka-configs.sh --describe --all "
     "--entity-type topics --entity-name NAME tells whether that is the topic, all brokers, or a file.",
     WaitReason.QUORUM_TOO_THIN: "Without this controller no majority would be caught up.",
     WaitReason.QUORUM_CANNOT_MIGRATE: "The quorum's log says NONE: its first active controller ran without the migration flag, "
-    "and no migration can ever start from this log. Ask for a rollback, which wipes the controllers; then start another "
-    "migration. If KRaft has /controller or a broker runs in KRaft mode, first stop the controllers and put their old "
-    "metadata.log.dir back: their storage was emptied in the middle of a migration.",
+    "and no migration can ever start from this log. If KRaft has /controller or a broker runs in KRaft mode, the "
+    "controllers' storage was emptied in the middle of a migration: stop the controllers and put their old metadata.log.dir "
+    "back. Otherwise ask for a rollback, which wipes the controllers; then start another migration.",
     WaitReason.TOPIC_WITHOUT_ID: "A topic has no topic_id in ZooKeeper. The next ZooKeeper controller makes up another id, and "
     "brokers refuse the topic. Elect no controller and restart no broker: `blockers` says which id to put back, and how.",
-    WaitReason.COPY_LEFT_OVER: "/migration tells of a copy that this quorum has not made, or cannot be read: with the last "
-    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again. Not if "
-    "/controller is KRaft's, or their log says MIGRATION: then it is this quorum's own.",
+    WaitReason.COPY_LEFT_OVER: "/migration describes a copy that this quorum has not made, or cannot be read. If /controller "
+    "is KRaft's or the controllers' log says MIGRATION, it is this quorum's own: delete nothing. Otherwise stop the "
+    "controllers, delete /migration, and start the controllers again. If it stays, metadata is deleted from ZooKeeper when the "
+    "last broker registers.",
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
     WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes. "

@@ -30,7 +30,9 @@ def example_cluster() -> ClusterSpec:
         zookeeper=ZooKeeperSpec(
             connect=f"{HOST}:2181,{HOST}:2182,{HOST}:2183/kafka",
             members=(
-                ZooKeeperMemberSpec(host=HOST, data_dir="/var/lib/zookeeper", output_file="/var/log/zookeeper/zookeeper.log"),
+                ZooKeeperMemberSpec(
+                    host=HOST, port=2181, data_dir="/var/lib/zookeeper", output_file="/var/log/zookeeper/zookeeper.log"
+                ),
             ),
         ),
         brokers=tuple(_broker(index) for index in (1, 2, 3)),

@@ -128,7 +128,7 @@ IDS_FIRST = "If topic-without-id is listed too, cure that first: whoever is elec
 """Before each election that a fix asks for."""
 STALE_VERSION = "If it says `version No is not valid`, the znode has changed: make a new plan, or ask for the blockers again."
 MOVE_AWAY = (
-    "First ask whether anybody needs this data: it is of an earlier topic of this name. Stop the broker in order, move the "
+    "First ask whether anybody needs this data: it is of an earlier topic of this name. Stop the broker cleanly, move the "
     "directory out of the log directory, start the broker. Then kafka-topics.sh --describe --under-replicated-partitions shows "
     "nothing. A KRaft broker takes such a directory for a stray."
 )
