@@ -3,7 +3,7 @@
     armed ──► consumed (by an attempt) ──► done
       │
       ├──► withdrawn   a person rejects
-      ├──► void        a person holds, another approval replaces it, its evidence is not what is seen any more, a rollback
+      ├──► void        a person holds, its evidence is not what is seen any more, a rollback
       └──► expired     nothing has used it in time
 
 Each arrow is a compare-and-set inside a ledger transaction that has locked the migration's row. So of two that race the
@@ -117,9 +117,12 @@ def effect_of(command: Command, others: Sequence[Command], expires_after: timede
 
 
 def _armed(command: Command, before: Sequence[Command], expires_after: timedelta | None, now: datetime) -> Effect:
+    """One that is armed already stays the one that counts, whoever sends another: a retry must not void it."""
+    if before:
+        why = f"{command.gate} is approved already, by {before[-1].by} at {before[-1].at:%Y-%m-%d %H:%M:%S} UTC"
+        return Effect(command.model_copy(update={"refused_because": why}))
     until = now + expires_after if expires_after is not None else None
-    replaced = _closed(before, ApprovalState.VOID, f"replaced by the approval {command.id} of {command.by}", now)
-    return Effect(command.model_copy(update={"expires_at": until}), replaced)
+    return Effect(command.model_copy(update={"expires_at": until}))
 
 
 def _rejecting(command: Command, others: Sequence[Command], now: datetime) -> Effect:

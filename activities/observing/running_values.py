@@ -1,5 +1,6 @@
 """What running brokers have of values that their files leave to a configuration provider."""
 
+import asyncio
 from collections.abc import Mapping
 
 from activities.ports.kafka import KafkaAdmin
@@ -25,14 +26,22 @@ async def with_running_values(observation: Observation, cluster: ClusterRecord, 
     asked = [node.id for node in observation.nodes if node.id in alive and provided(_properties(node))]
     if not asked:
         return observation
+    answers = await asyncio.gather(*(_started_with(cluster, node_id, kafka) for node_id in asked))
+    runs = {node_id: answer for node_id, answer in zip(asked, answers, strict=True) if isinstance(answer, StartedWith)}
+    silent = [Unanswered(what=PART, why=str(answer)) for answer in answers if isinstance(answer, Transient)][:1]
+    unanswered = sorted([*observation.unanswered, *silent], key=lambda part: part.what)
+    nodes = tuple(_with(node, runs.get(node.id)) for node in observation.nodes)
+    return observation.model_copy(update={"nodes": nodes, "unanswered": tuple(unanswered)})
+
+
+async def _started_with(cluster: ClusterRecord, node_id: int, kafka: KafkaAdmin) -> StartedWith | Transient | None:
+    """Its values, or why it did not answer; `None` where the right to ask is missing."""
     try:
-        runs = await kafka.started_with(cluster, asked)
+        return (await kafka.started_with(cluster, [node_id])).get(node_id)
     except Permanent:
-        return observation
+        return None
     except Transient as error:
-        unanswered = (*observation.unanswered, Unanswered(what=PART, why=str(error)))
-        return observation.model_copy(update={"unanswered": tuple(sorted(unanswered, key=lambda part: part.what))})
-    return observation.model_copy(update={"nodes": tuple(_with(node, runs.get(node.id)) for node in observation.nodes)})
+        return error
 
 
 def _properties(node: NodeView) -> dict[str, str]:

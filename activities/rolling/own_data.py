@@ -13,9 +13,11 @@ from domain.zk_to_kraft.checks.own_process import astray, blind, unseen
 
 @dataclass(frozen=True)
 class OwnData:
-    """`why_not`: it is not known to. `note`: for people, where that is not known and it counts as proven all the same."""
+    """`why_not`: it is not known to. `is_astray`: it works on other data. `note`: for people, where that is not known and it
+    counts as proven all the same."""
 
     why_not: str | None = None
+    is_astray: bool = False
     note: str = ""
 
 
@@ -34,7 +36,7 @@ async def own_data(request: StepRequest, target: Target) -> OwnData:
     except KeeperlessError as error:
         return OwnData(f"{name}: whether it works on its own data is not known: {error}")
     if place.unheld and (found := astray(place.unheld, place.elsewhere, name, target.node)) is not None:
-        return OwnData(f"{name}: {found.observed}. {found.fix}")
+        return OwnData(f"{name}: {found.observed}. {found.fix}", is_astray=True)
     return _unknown(request, target, blind(place.unseen)) if place.unseen else OwnData()
 
 

@@ -17,7 +17,7 @@ from activities.last_words import told_last
 from activities.node_files import write_mark
 from activities.observing.observe import Ports, observe
 from activities.rolling.marking import Marked, Target
-from activities.rolling.own_data import own_data
+from activities.rolling.own_data import OwnData, own_data
 from activities.together import all_of
 from domain.contracts import StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
@@ -42,16 +42,19 @@ class Rolled:
 @dataclass(frozen=True)
 class Proof:
     """Why nodes are not proven, by id; `None` where one is. `leadership`: what became of it, empty where nothing was done.
-    `notes`: for people, of nodes that count as proven though something of them is not known."""
+    `notes`: for people, of nodes that count as proven though something of them is not known. `hold_because`: no other node may
+    be restarted before a person has looked; `None` on the way back, half of which is the worst place to rest."""
 
     why_not: dict[int, str | None]
     leadership: str = ""
     notes: dict[int, str] = field(default_factory=dict)
+    hold_because: str | None = None
 
 
 async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) -> Proof:
     """Look until all are proven k times in a row, one node has died, or the deadline is over."""
     good, well, looks, why, cluster = 0, 0, 0, "", rolled[0].target.cluster
+    data: list[OwnData] = []
     node_ids = [one.target.node.id for one in rolled]
     deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
     while time.monotonic() < deadline:
@@ -72,7 +75,9 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
                 return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports), notes)
         await asyncio.sleep(request.policy.poll_interval.total_seconds())
     told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
-    return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled})
+    astray = next((one.why_not for one in data if one.is_astray), None) if request.revert is None else None
+    words = {one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled}
+    return Proof({**words}, hold_because=astray)
 
 
 def _so_far(well: int, looks: int, policy: MigrationPolicy) -> str:

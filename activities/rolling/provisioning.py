@@ -8,7 +8,7 @@
     4. format the storage, unless it is formatted for this cluster and this node
     5. start the process, unless it runs
     6. wait until it answers; the quorum's own readiness is the next decision's business
-    7. set the mark to proven, if it holds the lock of its own log directory
+    7. note that it has run; set the mark to proven, if it holds the lock of its own log directory
 
 Every line looks first, so a retry goes on where the last attempt died, and so does another migration after it. Storage that
 holds anything else is never touched: the preflight refuses it, and step 2 looks once more. What is archived is the
@@ -89,10 +89,13 @@ class Provisioning:
             await ensure_not_superseded(request, self._ports)
             await driver.start()
             data = await self._proof(request, target)
-            if data.why_not is None:
+            process = await driver.process()
+            if process.is_running:
                 await ensure_not_superseded(request, self._ports)
-                proven = {"is_proven": True, "proven_identity": (await driver.process()).identity}
-                await write_mark(driver, controller.properties_file, mark.model_copy(update=proven), source)
+                proven = {"is_proven": True, "proven_identity": process.identity} if data.why_not is None else {}
+                await write_mark(
+                    driver, controller.properties_file, mark.model_copy(update={"has_run": True, **proven}), source
+                )
             return StepOutcome(
                 is_done=data.why_not is None,
                 blocked=data.why_not,

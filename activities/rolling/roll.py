@@ -111,7 +111,7 @@ class Rolling:
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
             outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
             return outcome.model_copy(
-                update={"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(targets)}
+                update={"client_pause_seconds": pause.measured(), "hold_because": proof.hold_because or pause.why_hold(targets)}
             )
 
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
@@ -249,9 +249,6 @@ class Rolling:
         if found == mark.written_sha256:
             return None
         await ensure_not_superseded(request, self._ports)
-        unapproved = await why_not_approved(request, look.evidence_hash, self._ports)
-        if unapproved is not None:
-            return unapproved
         left = await read_mark(target.driver, path)
         if left is None or left.step_id != request.step_id:
             raise Transient(f"{target.name}: another roll has gone on while this one was paused; {path} was not written")
@@ -259,6 +256,9 @@ class Rolling:
             return None
         if looked_at is not None and is_old(looked_at):
             return OLD
+        unapproved = await why_not_approved(request, look.evidence_hash, self._ports)
+        if unapproved is not None:
+            return unapproved
         await target.driver.write_file(path, marked.wanted)
         return None
 

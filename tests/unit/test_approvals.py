@@ -99,10 +99,15 @@ def test_a_resume_names_the_gate_of_what_is_armed(begin: GateName | None, state:
         assert '"begin": "finalize"' in (effect.command.refused_because or "")
 
 
-def test_a_new_approval_replaces_an_armed_one_and_expires() -> None:
+def test_a_second_approval_leaves_the_armed_one_alone() -> None:
+    """A double click, or another person's: the one that was told to count goes on counting."""
     effect = effect_of(approval(name="b"), [approval()], DAY, NOW)
-    assert [(one.id, one.closed_as) for one in effect.closed] == [("a", ApprovalState.VOID)]
-    assert effect.command.expires_at == NOW + DAY
+    assert effect.closed == ()
+    assert (effect.command.refused_because or "").startswith("finalize is approved already, by ")
+
+
+def test_a_new_approval_expires() -> None:
+    assert effect_of(approval(name="b"), [], DAY, NOW).command.expires_at == NOW + DAY
     assert effect_of(approval(name="b"), [], None, NOW).command.expires_at is None
 
 

@@ -48,13 +48,26 @@ from tests.unit.walk_of_situations import (
     walked,
 )
 
+pytestmark = pytest.mark.timeout(1500)
+"""A walk takes minutes on two busy cores."""
+
 FORWARD = only(TERMS_FIELDS, intent=(Intent.FORWARD,))
-FORWARD_TERMS = only(FORWARD, without_return=(Approval.NONE,))
+FORWARD_TERMS = only(FORWARD, without_return=(Approval.NONE,), is_committed=(False,))
+COMMITTED = only(FORWARD, without_return=(Approval.NONE,), is_held=(True,), is_committed=(True,), approval=(Approval.CONSUMED,))
 WELL: dict[str, Sequence[Any]] = {"is_copy_stale": (False,), "is_copy_failed": (False,)}
 
 PRODUCTS = {
     # Everything there is, for one broker and one controller, while nobody has given ZooKeeper up.
     "1x1": Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS, FORWARD_TERMS),
+    # The same where an approval is consumed and somebody holds: that takes effect after the section.
+    "1x1 committed": Product(
+        1,
+        1,
+        only(BROKER_FIELDS, is_file_ours=(True,)),
+        only(CONTROLLER_FIELDS, is_startable=(True,), is_flag_in_file=(True,)),
+        CLUSTER_FIELDS,
+        COMMITTED,
+    ),
     # The same after somebody has.
     "1x1 without return": Product(
         1,

@@ -31,6 +31,9 @@ from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.terms import Approval, Compared
 from domain.zk_to_kraft.way_back import OUTCOME
 
+pytestmark = pytest.mark.timeout(1500)
+"""A walk takes minutes on two busy cores."""
+
 
 def decided(state: State) -> Decision:
     return decide(situation_of_model(state), terms_of_model(state))

@@ -1,5 +1,7 @@
 """A node that was restarted is proven well only on its own data."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -62,6 +64,22 @@ async def test_a_roll_waits_for_the_locks(of_controller: bool) -> None:
     outcome: Any = await scene.attempt(cluster, after)
     assert outcome.is_done, outcome.blocked
     assert len(asked) == 6, "five in vain, and the last"
+
+
+async def test_a_broker_on_other_data_holds_the_migration_before_the_next_one() -> None:
+    """With the same broken start command every broker in turn would lose what has one replica."""
+    scene = await scene_of_a_roll()
+    short = scene.request.policy.model_copy(update={"restart_deadline": timedelta(seconds=1)})
+    scene = replace(scene, request=scene.request.model_copy(update={"policy": short}))
+    cluster = scene.copy()
+    cluster.nodes[scene.request.step.node].machine.place = {"unheld": ["/data/1"]}
+    outcome = await scene.attempt(cluster, nothing)
+    assert (outcome.is_done, outcome.did_restart) == (False, True)
+    assert "does not hold the lock of /data/1" in (outcome.hold_because or "")
+
+
+async def nothing(_name: str) -> None:
+    """After a call."""
 
 
 async def test_a_controllers_first_start_waits_for_the_locks() -> None:

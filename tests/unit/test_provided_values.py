@@ -27,6 +27,7 @@ POLICY = MigrationPolicy()
 READ_BY = {
     "inter.broker.protocol.version": {"PF02"},
     "broker.id": {"PF05"},
+    "node.id": {"PF05"},
     "broker.id.generation.enable": {"PF05"},
     "reserved.broker.max.id": {"PF05"},
     "zookeeper.connect": {"PF20"},
@@ -63,6 +64,7 @@ DEFAULTS = {
 WRONG = {
     "inter.broker.protocol.version": "3.8",
     "broker.id": "7",
+    "node.id": "7",
     "reserved.broker.max.id": "0",
     "zookeeper.connect": "elsewhere:2181/other",
     "log.dirs": "/elsewhere",
@@ -121,7 +123,7 @@ def test_no_check_judges_a_reference_as_the_value(key: str) -> None:
 
 @pytest.mark.parametrize("key", sorted(READ_BY))
 def test_what_the_running_broker_has_is_judged(key: str) -> None:
-    right = {i: {key: parse(broker_text(i)).get(key, DEFAULTS.get(key, ""))} for i in BROKERS}
+    right = {i: {key: parse(broker_text(i)).get(key, (DEFAULTS | {"node.id": str(i)}).get(key, ""))} for i in BROKERS}
     new = new_in(with_running(left_to_a_provider(key), right))
     assert {finding.code for finding in new} <= ({"PF31"} if key == "authorizer.class.name" else set())
     if key in WRONG:

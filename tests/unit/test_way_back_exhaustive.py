@@ -26,6 +26,9 @@ from tests.unit.walk_of_situations import (
     walked,
 )
 
+pytestmark = pytest.mark.timeout(1500)
+"""A walk takes minutes on two busy cores."""
+
 NOT_FINAL = tuple(state for state in QuorumState if state is not QuorumState.POST_MIGRATION)
 BACK = only(TERMS_FIELDS, intent=(Intent.REVERT,))
 
