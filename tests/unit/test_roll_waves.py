@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from domain.decisions import Decision, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.observation import KafkaView, Observation, SharedPartitions
+from domain.observation import KafkaView, Observation, RollMark, SharedPartitions
 from domain.policy import MigrationPolicy
 from domain.waves import shared_partitions
 from domain.zk_to_kraft.assessment import assess
@@ -149,7 +149,21 @@ def test_what_was_interrupted_is_finished_alone() -> None:
 
 
 def test_a_file_that_is_ahead_of_its_process_is_rolled_alone() -> None:
-    found = with_file(seen(Point.CONTROLLERS_UP, (5,)), 1, text_at(SPEC, 1, NodeStage.MIGRATION))
+    """A roll of ours wrote it."""
+    edited = with_file(seen(Point.CONTROLLERS_UP, (5,)), 1, text_at(SPEC, 1, NodeStage.MIGRATION))
+    disk = edited.node(1).disk
+    assert disk is not None
+    assert disk.file is not None
+    mark = RollMark(
+        step_id="a/1",
+        generation=1,
+        stage=NodeStage.MIGRATION,
+        before_identity="1@1",
+        before_sha256="",
+        written_sha256=disk.file.sha256,
+    )
+    ours = disk.model_copy(update={"file": disk.file.model_copy(update={"mark": mark})})
+    found = with_node(edited, 1, lambda node: node.model_copy(update={"disk": ours}))
     assert wave(found) == (1,)
     assert found.node(1).metrics == broker_metrics(NodeStage.ZOOKEEPER)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from activities.assessing import LastLook
 from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
 from activities.reaching import Resolved
@@ -85,10 +86,11 @@ async def test_on_the_way_back_and_where_zookeeper_is_silent_nobody_waits_for_co
 async def test_a_node_that_serves_without_its_pid_file_is_not_rolled(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look that still knew its process allows it: whoever rolls looks for himself."""
 
-    async def none(*_: object) -> None:
+    async def allowing(*_: object) -> LastLook:
         await asyncio.sleep(0)
+        return LastLook(None)
 
-    monkeypatch.setattr("activities.rolling.roll.why_not_this_step", none)
+    monkeypatch.setattr("activities.rolling.roll.last_look", allowing)
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.nodes[cluster.spec.node(scene.request.step.node).id]
