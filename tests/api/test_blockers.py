@@ -858,7 +858,7 @@ async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_exp
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
     migration_id = await migrating(api, stable_samples=4)
     cluster = (await api.wiring.ledger.migration(migration_id)).cluster
-    begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=now, data={"node": "broker-2"})
+    begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=now - timedelta(seconds=40), data={"node": "broker-2"})
     await api.wiring.ledger.record(migration_id, [begun], Progress(state=MigrationState.RUNNING))
     assert keys(await blockers(api, migration_id)) == told
 

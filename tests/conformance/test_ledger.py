@@ -144,10 +144,9 @@ class TestCommands:
     async def test_commands_are_kept_in_their_order(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         later, first = a_command(migration.id, "c1", LATER), a_command(migration.id, "c2", NOW)
         stored = [await ledger.add_command(command) for command in (later, first)]
-        assert [one.id for one in await ledger.commands(migration.id)] == ["c2", "c1"]
-        found = await ledger.command("c1")
-        assert found is not None
-        assert (found.expires_at, found.closed_because) == (stored[0].expires_at, "replaced by the approval c2 of bea")
+        assert await ledger.commands(migration.id) == [*reversed(stored)]
+        assert stored[0].refused_because is None
+        assert (stored[1].refused_because or "").startswith("finalize is approved already, by bea")
 
     async def test_the_same_command_again_changes_nothing(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         await ledger.add_command(a_command(migration.id))
@@ -170,7 +169,8 @@ class TestCommands:
     async def test_who_has_commands_that_are_on_their_way(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         assert await ledger.with_undelivered_commands() == []
         for name in ("c1", "c2", "c3"):
-            await ledger.add_command(a_command(migration.id, name))
+            resume = {"kind": CommandKind.RESUME, "gate": None, "evidence_hash": None}
+            await ledger.add_command(a_command(migration.id, name).model_copy(update=resume))
         assert await ledger.with_undelivered_commands() == [migration.id]
         await ledger.mark_delivered("c1", NOW)
         await ledger.mark_refused("c2", "the gate is not open")

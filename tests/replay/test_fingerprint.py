@@ -60,7 +60,7 @@ def fingerprint() -> dict[str, Any]:
     definitions = [
         (path.stem, node)
         for path in sorted(WORKFLOWS.glob("*.py"))
-        for node in ast.parse(path.read_text()).body
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     ]
     return {f"{module}.{node.name}": commands for module, node in definitions if (commands := commands_of(node))}

@@ -382,14 +382,20 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
     await scene.ledger.add_command(order.model_copy(update={"id": "resume", "kind": CommandKind.RESUME}))
     outcome = await scene.attempt(scene.copy(), KillAfter())
     assert outcome.is_done is has_begun, "the migration does not know of the resume yet, nor of the hold"
-    knowing = scene.request.model_copy(update={"applied_commands": ("hold", "resume")})
-    assert (await replace(scene, request=knowing).attempt(scene.copy(), KillAfter())).is_done
+    knowing = replace(scene, request=scene.request.model_copy(update={"applied_commands": ("hold", "resume")}))
+    outcome = await knowing.attempt(scene.copy(), KillAfter())
+    is_void = scene.request.step.gate is not None and not has_begun
+    assert outcome.is_done is not is_void, "a hold voids an approval that nothing has consumed"
+    if is_void:
+        command = await scene.ledger.command("approval")
+        anew = await approve(scene.ledger, "approved again", command.evidence_hash)
+        assert (await knowing.attempt(scene.copy(), KillAfter(), anew)).is_done
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     if scene.request.step.action is not StepAction.ROLL_NODE:
         return
-    clock = iter((0.0, 21.0))
+    clock = itertools.chain((0.0,), itertools.repeat(21.0))
     monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: next(clock))
     cluster = scene.copy()
     before = cluster.nodes[scene.request.step.node].process.identity

@@ -74,8 +74,11 @@ async def test_a_cancel_after_the_end_does_not_undo_it(small: Any, ledger_is_dow
     await small.lead_to(Phase.SOAK)
     await small.begin()
     await small.until_gate()
-    small.ledger.faults["record"] = ledger_is_down
+    small.checks.is_free.clear()
     await small.approve_gate()
+    await small.until_told("step-started", action="compare-end")
+    small.ledger.faults["record"] = ledger_is_down
+    small.checks.is_free.set()
     await small.until(lambda: small.has_ended_inside("succeeded"))
     await small.handle.cancel()
     await small.until(small.is_cancel_requested)

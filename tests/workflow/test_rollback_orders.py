@@ -151,8 +151,11 @@ async def test_there_is_no_way_back_once_the_log_is_final(world: Any, make_rollb
     await pause.is_reached.wait()
     world.cluster.quorum.log_state = type(world.cluster.quorum.log_state).POST_MIGRATION
     assert "POST_MIGRATION" in await refusal_of(world.roll_back())
+    world.checks.is_free.clear()
     world.drivers.of[3001].release("stop")
+    await world.until_told("step-started", action="compare-end")
     world.ledger.pause("record")
+    world.checks.is_free.set()
     await world.until(lambda: world.has_ended_inside("succeeded"))
     assert "the migration is final" in await refusal_of(world.say("rollback", make_rollback(command_id="late")))
     world.ledger.release("record")

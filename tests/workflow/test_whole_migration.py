@@ -43,11 +43,13 @@ STORY = [
     ("gate-opened", "finalize"),
     ("waiting", "approval"),
     ("approved", "finalize"),
+    ("approval-consumed", "finalize"),
     ("step-done", "controller-3002"),
     ("phase-entered", Phase.FINALIZING),
     ("step-done", "controller-3003"),
     ("step-done", "controller-3001"),
     ("phase-entered", Phase.KRAFT),
+    ("approval-done", "finalize"),
     ("report-published", "clean"),
     ("step-done", "cluster"),
     ("succeeded", None),
@@ -123,5 +125,5 @@ async def test_runs_hand_over_all_that_matters(small: Any) -> None:
     events = await small.events()
     steps = [e.data["step"] for e in events if e.kind == "step-started"]
     assert steps == list(range(1, len(steps) + 1))
-    keys = [int(re.findall(r"\d+$", e.key)[0]) for e in events if not e.key.startswith("report/")]
+    keys = [int(re.findall(r"\d+$", e.key)[0]) for e in events if not e.key.startswith(("report/", "approval-"))]
     assert all(a < b for a, b in itertools.pairwise(keys))
