@@ -18,7 +18,7 @@ from activities.observing.suspects import POISON_SECONDS
 from activities.other_installations import ensure_sole_leader
 from activities.ports.stores import Ledger
 from activities.survey.surveying import with_survey
-from domain.approvals import FINAL_GATES, Attempt, is_held, state_of
+from domain.approvals import FINAL_GATES, Attempt, is_held, is_rollback_asked, state_of
 from domain.approvals import seen as approval_seen
 from domain.contracts import ActivityName, Assessment, AssessRequest, StepRequest
 from domain.decisions import GateName, Revert, StepAction
@@ -152,6 +152,7 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
         approvals={gate: given for gate, given in approvals.items() if given is not None},
         seen=tuple(one for one in seen if one is not None),
         is_held=await _is_held(request, ports),
+        is_rollback_asked=is_rollback_asked(await ports.ledger.commands(request.migration_id)),
         reports=tuple(reports),
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         baseline=await ports.ledger.baseline(request.cluster, request.migration_id),

@@ -150,11 +150,12 @@ def _holding(command: Command, others: Sequence[Command], armed: Sequence[Comman
 
 
 def _beginning(command: Command, armed: Sequence[Command]) -> Command:
-    """A resume under which an armed approval would begin something irreversible names its gate, or is refused."""
-    gates = [one.gate for one in armed]
-    if command.gate in gates or (command.gate is None and not gates):
+    """A resume under which an armed approval would begin something irreversible names its gate, or is refused. It names one
+    gate: so where two are armed it begins nothing."""
+    unnamed = [one for one in armed if one.gate is not command.gate]
+    if not unnamed and bool(armed) is (command.gate is not None):
         return command
-    why = why_not_begun(armed[-1]) if armed else f"no approval of {command.gate} waits: resume without begin"
+    why = why_not_begun(unnamed[-1]) if unnamed else f"no approval of {command.gate} waits: resume without begin"
     return command.model_copy(update={"refused_because": why})
 
 
@@ -190,7 +191,7 @@ def why_not_consumed(attempt: Attempt, commands: Sequence[Command], generation: 
         return f"the approval of {attempt.gate} by {approval.by} is {state}: {approval.closed_because or 'it counts no more'}"
     if is_held(commands, attempt.applied_commands):
         return "held: the newest order in the ledger is to hold"
-    if any(one.kind is CommandKind.ROLLBACK and one.refused_because is None for one in commands):
+    if is_rollback_asked(commands):
         return "a rollback was asked for"
     if approval.evidence_hash != attempt.evidence_hash:
         return f"the evidence has changed since {approval.by} approved {attempt.gate}"
@@ -205,3 +206,8 @@ def is_held(commands: Sequence[Command], applied: Sequence[str]) -> bool:
         if one.refused_because is None and (one.kind in HOLDING or (one.kind in LIFTING and one.id in applied))
     ]
     return bool(orders) and orders[-1]
+
+
+def is_rollback_asked(commands: Sequence[Command]) -> bool:
+    """Whether somebody has asked for the way back, and nobody has refused it."""
+    return any(one.kind is CommandKind.ROLLBACK and one.refused_because is None for one in commands)

@@ -93,6 +93,7 @@ class WaitReason(StrEnum):
     PREFLIGHT_BLOCKERS = "preflight-blockers"
     CONTROLLER_LOST_ITS_FLAG = "controller-lost-its-flag"
     FINALIZATION_NOT_SEEN = "finalization-not-seen"
+    ROLLBACK_NOT_VERIFIED = "rollback-not-verified"
     SOAK_NOT_OVER = "soak-not-over"
     DRIFT_FOUND = "drift-found"
     COPY_DIFFERS = "copy-differs"
@@ -164,6 +165,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.CONTROLLER_LOST_ITS_FLAG: "ALARM: a controller runs without zookeeper.metadata.migration.enable before "
     "finalize was approved. If it becomes active, the migration is final. Give it the flag back and restart it now.",
     WaitReason.FINALIZATION_NOT_SEEN: "The controllers run without the flag; the quorum does not report it yet.",
+    WaitReason.ROLLBACK_NOT_VERIFIED: "Somebody has asked for a rollback, and it is not verified yet. No step that cannot be "
+    "undone is taken before that. Verifying needs the ledger, ZooKeeper and every node: `blockers` says which does not answer.",
     WaitReason.SOAK_NOT_OVER: "All brokers run in KRaft mode, in dual write. The policy asks for a longer soak.",
     WaitReason.DRIFT_FOUND: "ZooKeeper and KRaft differ: the report names each object. Finalize cannot be approved, and an "
     "approval given before does not count. Repair what differs; it is compared again every recheck_interval.",

@@ -314,6 +314,8 @@ def _decide(
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
+    if is_forward and isinstance(decision, Step) and decision.gate is not None and ruling.is_rollback_asked:
+        decision = Wait(reason=WaitReason.ROLLBACK_NOT_VERIFIED)
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
     if is_forward and not is_preflight:

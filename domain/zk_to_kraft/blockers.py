@@ -239,6 +239,7 @@ EXPECTED: dict[WaitReason, tuple[str, str]] = {
     WaitReason.PREFLIGHT_BLOCKERS: ("the preflight finds blockers", "no blocker, or each accepted by name"),
     WaitReason.CONTROLLER_LOST_ITS_FLAG: ("a controller without its flag", "every controller has the migration flag"),
     WaitReason.FINALIZATION_NOT_SEEN: ("the quorum's log", "ZkMigrationState POST_MIGRATION"),
+    WaitReason.ROLLBACK_NOT_VERIFIED: ("a rollback was asked for", "it is accepted, or refused"),
     WaitReason.SOAK_NOT_OVER: ("the soak", "all brokers in KRaft mode for policy.min_soak"),
     WaitReason.DRIFT_FOUND: ("ZooKeeper and KRaft differ", "a comparison without drift"),
     WaitReason.COPY_DIFFERS: ("Kafka's copy", "the copy has all that ZooKeeper had"),

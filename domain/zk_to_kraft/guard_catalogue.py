@@ -200,15 +200,18 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF13",
         "Finalize is approved on a clean comparison",
         "ZooKeeper and KRaft have been compared in this very dual write, the report is no older than `max_report_age` and "
-        "clean, and the approval is bound to the evidence that names it: where the evidence changes, it counts no more. "
-        "Kafka's copy is compared before the second roll.",
+        "clean, and the approval is bound to the evidence that names it: where the evidence changes, it counts no more. No "
+        "step of the end is taken while a rollback that somebody has asked for is not verified. Kafka's copy is compared "
+        "before the second roll.",
         (
             f"{FORWARD}:_not_compared",
             f"{FORWARD}:_not_verified",
             "domain.zk_to_kraft.evidence:evidence_of",
             "domain.zk_to_kraft.assessment:_approval",
+            "domain.approvals:is_rollback_asked",
         ),
         (
+            WaitReason.ROLLBACK_NOT_VERIFIED,
             WaitReason.DRIFT_FOUND,
             WaitReason.COPY_DIFFERS,
             WaitReason.MESSAGES_DIFFER,

@@ -28,17 +28,18 @@ class Ruling:
     """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted. `seen`: the
     approvals for people, those that count no more too.
 
-    `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
-    KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
-    migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over. `end`:
-    this migration's comparison after the end.
-    `unchecked_since`: when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this
-    migration names; `None` where it names none. `has_begun`: it has begun a step, or nobody knows.
+    `accepted_losses` is `None` where no way back was accepted; `is_rollback_asked`: one was asked for, and is neither accepted
+    nor refused. `reports`: the newest comparisons of ZooKeeper with KRaft, whoever asked for them, and `drifts`: how many of
+    this cluster ever found one. `baseline`, `messages`: this migration's looks at clients' data; `inherited`: the baseline of
+    an earlier one of this cluster, for who takes over. `end`: this migration's comparison after the end. `unchecked_since`:
+    when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this migration names;
+    `None` where it names none. `has_begun`: it has begun a step, or nobody knows.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
     seen: tuple[ApprovalSeen, ...] = ()
     is_held: bool = False
+    is_rollback_asked: bool = False
     accepted_losses: tuple[str, ...] | None = None
     reports: tuple[DriftReport, ...] = ()
     drifts: int = 0

@@ -99,6 +99,14 @@ def test_a_resume_names_the_gate_of_what_is_armed(begin: GateName | None, state:
         assert '"begin": "finalize"' in (effect.command.refused_because or "")
 
 
+@pytest.mark.parametrize("begin", [GateName.FINALIZE, GateName.FAIL_OVER])
+def test_a_resume_that_names_one_gate_does_not_begin_another(begin: GateName) -> None:
+    armed = [approval(), approval(name="b").model_copy(update={"gate": GateName.FAIL_OVER})]
+    other = {GateName.FINALIZE, GateName.FAIL_OVER} - {begin}
+    refused = effect_of(a_command(CommandKind.RESUME, gate=begin), armed, DAY, NOW).command.refused_because
+    assert f"the approval of {other.pop()} by" in (refused or "")
+
+
 def test_a_second_approval_leaves_the_armed_one_alone() -> None:
     """A double click, or another person's: the one that was told to count goes on counting."""
     effect = effect_of(approval(name="b"), [approval()], DAY, NOW)

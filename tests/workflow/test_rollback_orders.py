@@ -73,6 +73,23 @@ async def test_of_two_rollbacks_at_once_one_is_accepted(gated: Any, make_rollbac
     assert len(await gated.events("rollback-accepted")) == 1
 
 
+@pytest.mark.parametrize("is_accepted", [True, False])
+async def test_nothing_irreversible_is_done_before_a_rollback_is_verified(
+    gated: Any, make_rollback: MakeRollback, is_accepted: bool
+) -> None:
+    """It stands in the ledger, and has not reached the migration yet."""
+    command = await gated.command(CommandKind.ROLLBACK)
+    await gated.approve_gate()
+    assert (await gated.until_waiting("rollback-not-verified")).phase == Phase.SOAK
+    if is_accepted:
+        assert await gated.say("rollback", make_rollback(command_id=command.id)) == "accepted"
+        assert await gated.result() == "reverted"
+        assert not await gated.events("approval-consumed")
+    else:
+        await gated.book.mark_refused(command.id, "no way back")
+        assert await gated.result() == "succeeded"
+
+
 async def test_a_rollback_that_the_ledger_does_not_know_is_refused(gated: Any, make_rollback: MakeRollback) -> None:
     why = await refusal_of(
         gated.say("rollback", make_rollback(command_id="no-such-command", accept_loss=("metadata-changes",)))
