@@ -1,7 +1,7 @@
 """From an observation to an `Assessment`: phase, decision, evidence, and the words in which people are told."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.approvals import FINAL_GATES
@@ -62,6 +62,18 @@ from domain.zk_to_kraft.standstill import overdue, standstill
 from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 
 
+@dataclass(frozen=True)
+class Grounds:
+    """All that one decision rests on."""
+
+    observation: Observation
+    spec: ClusterSpec
+    policy: MigrationPolicy
+    situation: Situation
+    terms: Terms
+    ruling: Ruling
+
+
 def assess(
     observation: Observation,
     spec: ClusterSpec,
@@ -84,12 +96,13 @@ def assess(
     evidence = evidence_of(observation, spec, policy, situation, ruling)
     terms = _terms(observation, situation, spec, policy, ruling, hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
+    grounds = Grounds(observation, spec, policy, situation, terms, ruling)
     is_blind = needs_survey and observation.survey is None
-    decision = _decide(observation, spec, policy, situation, terms, ruling) if not is_blind else NO_SURVEY
-    stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
+    decision = _decide(grounds) if not is_blind else NO_SURVEY
+    stands = _standing(decision, grounds)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec, observation)
-    behind_hold = _behind_hold(decision, phase, observation, spec, policy, situation, terms, ruling)
+    behind_hold = _behind_hold(decision, grounds)
     opened = next((each for each in (decision, stands, behind_hold) if isinstance(each, Gate)), None)
     gate = OpenGate(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
@@ -255,19 +268,11 @@ def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: 
     return Approval.VALID if given.evidence_hash == evidence_hash else Approval.STALE
 
 
-def _standing(
-    decision: Decision,
-    observation: Observation,
-    spec: ClusterSpec,
-    policy: MigrationPolicy,
-    situation: Situation,
-    terms: Terms,
-    ruling: Ruling,
-) -> Gate | Wait | None:
-    """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
+def _standing(decision: Decision, grounds: Grounds) -> Gate | Wait | None:
+    """What a new comparison leaves as it is until it says otherwise: a gate that is open, or a wait."""
     if not isinstance(decision, Step) or decision.action not in CHECK_OF:
         return None
-    stands = _decide(observation, spec, policy, situation, _with_nothing_due(terms), ruling)
+    stands = _decide(replace(grounds, terms=_with_nothing_due(grounds.terms)))
     return stands if isinstance(stands, Gate | Wait) else None
 
 
@@ -276,38 +281,23 @@ def _with_nothing_due(terms: Terms) -> Terms:
     return replace(terms, is_check_due=False, **looks)
 
 
-def _behind_hold(
-    decision: Decision,
-    phase: Phase | None,
-    observation: Observation,
-    spec: ClusterSpec,
-    policy: MigrationPolicy,
-    situation: Situation,
-    terms: Terms,
-    ruling: Ruling,
-) -> Gate | None:
+def _behind_hold(decision: Decision, grounds: Grounds) -> Gate | None:
     """The gate that would be open without the hold: a person can decide there while the migration is held."""
     is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
-    if not is_held or phase is Phase.PREFLIGHT:
+    if not is_held or phase_of(grounds.situation) is Phase.PREFLIGHT:
         return None
-    without = replace(_with_nothing_due(terms), is_held=False)
-    behind = _decide(observation, spec, policy, situation, without, ruling)
+    behind = _decide(replace(grounds, terms=replace(_with_nothing_due(grounds.terms), is_held=False)))
     return behind if isinstance(behind, Gate) else None
 
 
-def _decide(
-    observation: Observation,
-    spec: ClusterSpec,
-    policy: MigrationPolicy,
-    situation: Situation,
-    terms: Terms,
-    ruling: Ruling,
-) -> Decision:
+def _decide(grounds: Grounds) -> Decision:
+    observation, spec, policy = grounds.observation, grounds.spec, grounds.policy
+    situation, terms, ruling = grounds.situation, grounds.terms, grounds.ruling
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
     blockers = blockers_in(findings, policy)
-    moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
+    moved = _moved(grounds) if is_preflight else ()
     if moved or blockers:  # What stops it comes first, and then all that is worth reading.
         rest = (finding for finding in findings if finding not in blockers) if blockers else ()
         return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=(*moved, *blockers, *rest))
@@ -317,9 +307,9 @@ def _decide(
     if is_forward and isinstance(decision, Step) and decision.gate is not None and ruling.is_rollback_asked:
         decision = Wait(reason=WaitReason.ROLLBACK_NOT_VERIFIED)
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
-        decision = _unless_blocked(decision, observation, spec, policy)
+        decision = _unless_blocked(decision, grounds)
     if is_forward and not is_preflight:
-        decision = _unless_foreign(decision, observation, spec, situation, terms, has_begun=ruling.has_begun)
+        decision = _unless_foreign(decision, grounds)
     if not isinstance(decision, Wait | Revert):
         return in_waves(decision, situation, observation, spec, policy) if is_forward else decision
     named = explained(decision, observation, spec, policy)
@@ -343,42 +333,35 @@ OF_LOSSES = frozenset(
 """Waits of the way back that end when a loss is mended, or accepted by its name."""
 
 
-def _moved(observation: Observation, spec: ClusterSpec, situation: Situation, ruling: Ruling) -> tuple[Finding, ...]:
+def _moved(grounds: Grounds) -> tuple[Finding, ...]:
     """Where the cluster is not any more what the migration's plan rests on. A part that is silent is waited for."""
-    if ruling.plan_basis is None or observation.unanswered:
+    if grounds.ruling.plan_basis is None or grounds.observation.unanswered:
         return ()
-    return moved_since(ruling.plan_basis, basis_of(observation, spec, situation))
+    return moved_since(grounds.ruling.plan_basis, basis_of(grounds.observation, grounds.spec, grounds.situation))
 
 
-def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Decision:
-    """The last look before the first broker is touched, for whoever began with controllers that others had set up."""
-    if step.action is not StepAction.ROLL_NODE or spec.role(step.node) is Role.CONTROLLER:
+def _unless_blocked(step: Step, grounds: Grounds) -> Decision:
+    """The last look before the first broker is touched, for a migration that began with controllers that others had set up."""
+    if step.action is not StepAction.ROLL_NODE or grounds.spec.role(step.node) is Role.CONTROLLER:
         return step
-    if observation.unanswered:
+    if grounds.observation.unanswered:
         return Wait(reason=WaitReason.PART_UNKNOWN)
-    blockers = blockers_in(preflight(observation, spec, policy), policy)
+    blockers = blockers_in(preflight(grounds.observation, grounds.spec, grounds.policy), grounds.policy)
     found = [f for f in blockers if f.code not in MET_BY_CONTROLLERS]
     return _wait_for(found) if found else step
 
 
-def _unless_foreign(
-    decision: Decision,
-    observation: Observation,
-    spec: ClusterSpec,
-    situation: Situation,
-    terms: Terms,
-    *,
-    has_begun: bool,
-) -> Decision:
-    """Nothing is done to another cluster, or with a controller of one, which no other wait hides. What cannot wait is
-    done all the same, unless the cluster is another one. Who has done nothing so far ends: a specification cannot be corrected
-    before.
+def _unless_foreign(decision: Decision, grounds: Grounds) -> Decision:
+    """Nothing is done to another cluster, or with a controller of one, and no other wait hides that. What cannot wait is done
+    all the same, unless the cluster is another one. A migration that has done nothing yet ends there, so that its specification
+    can be corrected.
     """
     if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, WaitReason.COPY_CANNOT_FINISH}:
         return decision
-    is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(situation, terms)
-    found = (foreign_cluster if is_urgent else foreign)(observation, spec, situation.quorum)
-    if not has_begun and (cluster := foreign_cluster(observation, spec, situation.quorum)):
+    observation, spec, quorum = grounds.observation, grounds.spec, grounds.situation.quorum
+    is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(grounds.situation, grounds.terms)
+    found = (foreign_cluster if is_urgent else foreign)(observation, spec, quorum)
+    if not grounds.ruling.has_begun and (cluster := foreign_cluster(observation, spec, quorum)):
         return Refuse(findings=cluster)
     return _wait_for(found) if found else decision
 
