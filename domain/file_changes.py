@@ -39,12 +39,6 @@ def unified(before: str, after: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def shown_lines(text: str) -> str:
-    """Those lines of a file that may be shown as they are, and no others: no comments, no secrets."""
-    elements = javaproperties.parse(io.StringIO(text))
-    return "".join(str(e.source) for e in elements if _is_shown(e))
-
-
 def _range(start: int, stop: int) -> str:
     """As `diff -u` writes it: a range without a line begins at the line before it."""
     length = stop - start

@@ -8,7 +8,6 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 TOPIC_ID = "AAAAAAAAAAAAAAAA{:05x}A"
 
@@ -151,7 +150,3 @@ def topic_json(topic_id: str, replicas: Mapping[int, list[int]]) -> bytes:
 def state_json(leader: int, isr: list[int], leader_epoch: int = 0) -> bytes:
     content = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": leader_epoch, "isr": isr}
     return json.dumps(content, separators=(",", ":")).encode()
-
-
-def write_many_topics(path: Path, topics: int, partitions: int) -> None:
-    path.write_bytes(snapshot_bytes(many_topics(topics, partitions)))

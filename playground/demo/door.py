@@ -106,10 +106,6 @@ class MigrationSeen(Answer):
     ended_at: datetime | None
     links: LinksAnswer
 
-    @property
-    def needs_a_person(self) -> bool:
-        return self.waiting is not None and self.waiting.waits_for == "people"
-
 
 class CommandSeen(Answer):
     """One of `GET /migrations/{id}/commands`."""
