@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from domain.cluster import ClusterSpec
-from domain.decisions import GateName, StepAction
+from domain.decisions import KEEPERLESS, GateName, StepAction
 from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.records import DECIDING, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
@@ -19,9 +19,6 @@ from domain.zk_to_kraft.end_compared import EndCompared, end_compared
 PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED = "phase-entered", "step-done", "step-blocked", "reverting"
 KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED})
 """The events that a summary is made of."""
-
-PRODUCT = "keeperless"
-"""By whom the product itself decides."""
 
 DECISIONS = DECIDING | {CommandKind.ROLLBACK}
 
@@ -203,7 +200,7 @@ def _turned(event: Event) -> DecisionLine:
     return DecisionLine(
         kind=CommandKind.ROLLBACK,
         gate=None,
-        by=PRODUCT,
+        by=KEEPERLESS,
         at=event.at,
         reason=why,
         used_at=None,
