@@ -87,8 +87,9 @@ def _remove_the_password(by_hand: ByHand) -> str:
 
 
 FOUND_BY_LOOKING = (
-    Obstacle("PF17", f"topic {PAYMENTS}", _lose_the_topic_id, _put_the_topic_id_back),
     Obstacle("PF10", MIGRATION, _leave_migration, _delete_migration),
     Obstacle("PF12", f"broker {DEAD}", _assign_to_the_dead, _take_from_the_dead),
+    # Last: the controller that is elected reads the assignments, and must not find the dead broker in them.
+    Obstacle("PF17", f"topic {PAYMENTS}", _lose_the_topic_id, _put_the_topic_id_back),
 )
 FOUND_BY_REHEARSAL = (Obstacle("RH01", POISONED, _forget_the_secret, _remove_the_password),)
