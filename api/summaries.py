@@ -12,7 +12,7 @@ from domain.zk_to_kraft.summary import KINDS, DecisionLine, LongestPause, PhaseT
 from ledger.ledger import SqlLedger
 
 MOST_REPORTS = 1000
-"""Of one migration. It compares every few minutes at the gate; only the newest of each check is shown."""
+"""Reports read for one migration. It compares every few minutes at the gate; only the newest of each check is shown."""
 
 
 class SummaryReport(Outgoing):

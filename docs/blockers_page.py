@@ -30,10 +30,10 @@ seconds, also where a process of ours is missing: then that is an entry, `observ
 ledger knows. `unlooked` names what could not be looked up, so that a cause may be missing. A migration that was refused lists
 the preflight's findings; one that has ended, nothing.
 
-A node that a step of the migration restarts is no blocker while that takes its usual time: 30 seconds, or as long as the
-migration's longest restart so far. A start that has failed is told immediately. What its log or its machine proves to be wrong
-is told after eight seconds. Of a worker that says nothing of an activity that it has taken it is told after ten seconds,
-with the last warning or error in its log, where it runs beside the API and its standard error is a file.
+A node that a step of the migration restarts is no blocker within its usual time: 30 seconds, or the migration's longest restart
+so far. A failed start is reported immediately. A fault that its log or its machine proves is reported after eight seconds. If a
+worker has taken an activity and reports nothing for ten seconds, that is an entry. It quotes the last warning or error in the
+worker's log, if the worker runs beside the API and its standard error is a file.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes that
 are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. Of a process that runs that

@@ -30,7 +30,7 @@ FINAL_GATES = frozenset({GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN})
 
 @dataclass(frozen=True)
 class Attempt:
-    """Who wants to consume an approval, and what it saw. `id`: the same for all retries of one step.
+    """One attempt to consume an approval, and what it saw. `id`: the same for all retries of one step.
 
     `applied_commands`: what the migration had applied when it decided on the step.
     """
@@ -209,5 +209,5 @@ def is_held(commands: Sequence[Command], applied: Sequence[str]) -> bool:
 
 
 def is_rollback_asked(commands: Sequence[Command]) -> bool:
-    """Whether somebody has asked for the way back, and nobody has refused it."""
+    """Whether a rollback was asked for, and not refused."""
     return any(one.kind is CommandKind.ROLLBACK and one.refused_because is None for one in commands)

@@ -72,7 +72,7 @@ def unmistakable(text: str) -> ConnectString:
 
 
 def doubts(found: ConnectString, text: str) -> Iterator[str]:
-    """What ZooKeeper makes of it that nobody means, and what to write."""
+    """How ZooKeeper reads it otherwise than it is meant, and what to write."""
     if re.search("[,:;]", found.chroot):
         servers, write = ",".join(found.addresses), _with_one_chroot(text)
         yield (

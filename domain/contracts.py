@@ -187,8 +187,8 @@ class Assessment(Payload):
 
     `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times; in a hold the nodes
     too. `evidence_hash`: of the evidence as it is now. `approvals`: those that the workflow asked about, as the ledger has
-    them. `gate`: the open one, also behind a hold. `stands`: where the step only compares anew, the gate or the wait that holds
-    until it says otherwise; whoever sees it goes on seeing it.
+    them. `gate`: the open one, also behind a hold. `stands`: if the step only compares again, the gate or the wait that stays
+    in force, and is shown, until the comparison says otherwise.
     """
 
     phase: str | None

@@ -104,7 +104,7 @@ class WaitReason(StrEnum):
 
 
 KEEPERLESS = "keeperless"
-"""Who holds where the product does so itself, as events and `Hold.by` name it."""
+"""The name of the holder in events and in `Hold.by`, if the product itself holds."""
 
 
 def means_of_hold(by: str) -> str:

@@ -1,4 +1,4 @@
-"""Characters of a properties file that Java reads otherwise than people do. They are told, and never corrected. Pure.
+"""Characters of a properties file that Java reads otherwise than people do. They are reported, never corrected. Pure.
 
 No value is kept: of a line only its number and the name of its key.
 """

@@ -145,8 +145,8 @@ class MigrationPolicy(BaseModel):
     approval_expires_after: Duration | None = Field(
         default=timedelta(days=1),
         gt=timedelta(0),
-        description="How long an approval counts that nothing has used, as while the migration is held. The gate asks again "
-        "afterwards. `null`: it counts until a person holds or rejects.",
+        description="How long an unused approval counts, for instance while the migration is held. Afterwards the gate asks "
+        "again. `null`: it counts until a person holds or rejects.",
     )
     recheck_interval: Duration = Field(
         default=timedelta(minutes=1),

@@ -39,7 +39,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _place_of_escape(text: str) -> str:
-    """Of the first one that cannot be read: the lines up to it cannot either."""
+    """Line and character of the first unreadable escape: Java cannot read the text up to that line."""
     lines = lines_of(text)
     number = next(n for n in range(1, len(lines) + 1) if not _is_readable("".join(lines[:n])))
     found = re.search(r"(?<!\\)(?:\\\\)*(\\u)(?![0-9a-fA-F]{4})", lines[number - 1])

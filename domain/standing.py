@@ -158,32 +158,32 @@ def _lifting(commands: Sequence[Command], since: datetime, now: datetime, *, is_
 
 
 def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None, armed: Command | None) -> Blocker:
-    """By whom, as the migration itself tells it: a person, or ourselves after an error that trying again cannot mend.
-    `lifting`: what ends it, and is not to be seen in what the migration has told last. `armed`: the approval that a resume may
-    begin.
+    """The hold, with who holds, as the migration reports it: a person, or Keeperless after an error that a retry cannot fix.
+    `lifting`: the command that ends the hold, and is not yet in the migration's last report. `armed`: the approval that a
+    resume may begin.
     """
     is_ours = _is_held_by_us(events)
     again, stop_it = _held_again(events)
-    mend = "Fix what is named, then resume it, or ask for a rollback" if is_ours else "Resume it when ready"
+    first = "Fix what is named, then resume it, or ask for a rollback" if is_ours else "Resume it when ready"
     who = "Keeperless holds it itself: " if is_ours else ""
     asked, is_taken = "", lifting is not None and lifting.delivered_at is not None
     if lifting is not None:
         taken = "has taken that, and told nothing since" if is_taken else "has not taken that yet"
         asked = f". {lifting.by} has asked for {lifting.kind} at {lifting.at:%H:%M:%S} UTC, and the migration {taken}"
-    way = f"{mend}: POST /migrations/{{id}}/resume or /rollback."
+    way = f"{first}: POST /migrations/{{id}}/resume or /rollback."
     waits = ""
     if armed is not None:
         until = f"until {armed.expires_at:%Y-%m-%d %H:%M:%S} UTC" if armed.expires_at is not None else "without an end"
         waits = f". The approval of {armed.gate} by {armed.by} at {armed.at:%Y-%m-%d %H:%M:%S} UTC is armed {until}"
         way = (
-            f'{mend}: POST /migrations/{{id}}/resume with "begin": "{armed.gate}" starts what cannot be undone. To resume '
+            f'{first}: POST /migrations/{{id}}/resume with "begin": "{armed.gate}" starts what cannot be undone. To resume '
             f"without it, reject {armed.gate} first (POST /migrations/{{id}}/approvals). Or POST /migrations/{{id}}/rollback."
         )
     return blocker(
         WaitReason.HELD,
         "the migration",
-        observed=f"{who}{waiting.detail or 'it is held, and nobody has said why'}{again}{waits}{asked}",
-        expected="nobody holds it",
+        observed=f"{who}{waiting.detail or 'it is held, without a reason'}{again}{waits}{asked}",
+        expected="the migration is not held",
         fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{stop_it}{way if lifting is None else ASKED}",
         since=waiting.since,
     )

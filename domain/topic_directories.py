@@ -9,7 +9,7 @@ from pydantic import Field
 from domain.observed import ObservedPart
 
 PRESENT_VERSION = 3
-"""Of the JSON in `/brokers/topics/NAME`, since topics have ids (TopicZNode, ZkData.scala)."""
+"""Version of the JSON in `/brokers/topics/NAME` since topics have ids (TopicZNode, ZkData.scala)."""
 
 
 class TopicZnode(ObservedPart):
@@ -70,7 +70,7 @@ class TopicOnDisk(ObservedPart):
 
 
 def name_of(path: str) -> str:
-    """Of a partition's directory: `orders-0`."""
+    """The name of a partition's directory: `orders-0`."""
     return path.rpartition("/")[2]
 
 

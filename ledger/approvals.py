@@ -58,7 +58,7 @@ async def consume(connection: AsyncConnection, attempt: Attempt, now: datetime) 
 
 
 async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:
-    """Close what a run tells to be over. Of what was consumed meanwhile the section has ended: it is done."""
+    """Close the approvals that a run reports as over. One that was consumed meanwhile is done: its section has ended."""
     for draft in drafts:
         state = CLOSING.get(draft.kind)
         approval = await commands.find(connection, str(draft.data.get("command"))) if state is not None else None

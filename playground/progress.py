@@ -1,7 +1,7 @@
 """Waiting for what processes of ours have to bring about: as long as they live and work, they are given time.
 
-A machine that does much else makes a start take minutes, and that is no failure. A process that has ended, or that has stood
-still for long, is one, and is told with the last lines of its output.
+On a busy machine a start takes minutes, and that is no failure. A process that has ended, or has done nothing for long, has
+failed: it is reported with the last lines of its output.
 """
 
 import time
@@ -18,7 +18,7 @@ STILL_SECONDS = 60.0
 LONGEST_SECONDS = 900.0
 """A process that works without an end, such as one that tries again and again, is given up all the same."""
 BUSY = 0.05
-"""Of one processor: an idle server uses less."""
+"""Share of one processor: an idle server uses less."""
 
 
 @dataclass(frozen=True)

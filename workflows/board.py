@@ -168,8 +168,8 @@ class Board:
         workflow.set_current_details(page)
 
     def note_turn(self) -> None:
-        """Where it goes is known at once, although the step in hand is finished first. No gate of the way forward is open, no
-        approval counts, and what that has waited for is no matter any more."""
+        """Shows immediately where it goes, although the step in hand is finished first. No gate of the way forward is open, no
+        approval counts, and what it waited for on that way no longer matters."""
         for gate in tuple(self._orders.approvals):
             self._close(gate, "a rollback was accepted", ApprovalState.ARMED)
         self.gate = None
@@ -179,7 +179,7 @@ class Board:
         self._progress = self._progress.model_copy(update=update)
 
     def note_hold(self, by: str, reason: str, after: str = "") -> HoldEffect:
-        """An accepted hold is shown at once, also when it takes effect later. `after`: the gate whose irreversible section it
+        """Shows an accepted hold immediately, also if it takes effect later. `after`: the gate whose irreversible section it
         came into, as the ledger says."""
         is_later = after or any(self._orders.state_of(gate) is ApprovalState.CONSUMED for gate in self._orders.approvals)
         step = HoldEffect.AFTER_STEP if self.in_hand is not None else HoldEffect.NOW
@@ -213,7 +213,7 @@ class Board:
         self.in_hand, self._progress = None, self._progress.model_copy(update={"in_hand": None})
 
     def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
-        """Each node's part of it. A step that touched nobody tells the same of all of them.
+        """Notes each node's part of it. A step that touched no node reports the same for all of them.
 
         The approval of a failover ends with it.
         """

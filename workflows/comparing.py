@@ -55,7 +55,7 @@ class Comparing:
         self._board.note_check(step, number, outcome)
 
     def _after(self, error: ActivityError, step: Step, number: int) -> None:
-        """That nobody has taken it becomes a wait by its name, with the next look. After the end nothing is waited for."""
+        """If no worker took it, that becomes a wait by its name, with the next look. After the end nothing is waited for."""
         if _is_untaken(error):
             why = "no worker has taken it: keeperless-checks does not run, or is busy"
         elif step.action is StepAction.COMPARE_END:

@@ -134,7 +134,7 @@ class Messages:
         return "resumed"
 
     async def resume_by_signal(self, message: HoldMessage) -> str:
-        """A signal begins nothing irreversible, whatever it names: nobody would hear what it began."""
+        """A signal begins nothing irreversible, whatever it names: its sender would not hear what it began."""
         return await self.resume(message.model_copy(update={"begin": ""}))
 
     # --- the way back ----------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ MOST_REFUSED, MOST_TOLD = 20, 1000
 
 @dataclass
 class Orders:
-    """`approvals`: gate → command. What it is worth the ledger says: `seen`, as of the last assessment. `refused`: of commands
-    that were told to be refused, why. `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
+    """`approvals`: gate → command. `seen`: their states in the ledger, as of the last assessment. `refused`: command → why, for
+    those that were reported as refused. `revert`: the rollback, once it was accepted. `has_news`: look again because of it.
 
     `is_stopped`: by an error that only a person can fix. More than a hold, which takes effect after an irreversible section.
     `holds` counts people's holds, so that an answer which was long in coming lifts no hold that came after the question.
@@ -70,7 +70,7 @@ class Orders:
         self.approvals[gate], self.has_news = command_id, True
 
     def state_of(self, gate: GateName) -> ApprovalState | None:
-        """Of the approval that was given last at a gate, as far as the last assessment knows."""
+        """The state of the approval that was given last at a gate, as far as the last assessment knows."""
         given = self.approvals.get(gate)
         return next((one.state for one in self.seen if one.command_id == given), None)
 

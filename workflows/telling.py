@@ -98,7 +98,7 @@ def end_of(assessment: Assessment, heading: Intent) -> MigrationState:
 
 
 def waiting_of(assessment: Assessment, since: datetime, held_because: str, held_by: str = "") -> Waiting | None:
-    """Why nothing happens, or `None` when something does. `held_by`: a person, Keeperless, or empty: nobody knows."""
+    """Why nothing happens, or `None` when something does. `held_by`: a person, Keeperless, or empty if that is unknown."""
     decision = assessment.decision
     if isinstance(decision, Gate):
         means = f"A person has to approve {decision.name}, on the evidence {decision.evidence_hash[:12]}…"

@@ -54,10 +54,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Taker:
-    """Takes looks at one cluster. `on_stage`: is told what is read next.
+    """Takes looks at one cluster. `on_stage`: called with what is read next.
 
-    After the end (`CheckName.END`) ZooKeeper stands still, where the last dual write has left it: claim and offset are of then,
-    whoever leads the quorum now. Proven on 3.9.2: `/migration` is frozen, and `/controller` stays.
+    After the end (`CheckName.END`) ZooKeeper stays as the last dual write has left it: claim and offset are from then,
+    whatever node leads the quorum now. Proven on 3.9.2: `/migration` is frozen, and `/controller` stays.
     """
 
     cluster: ClusterRecord

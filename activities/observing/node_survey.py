@@ -38,7 +38,7 @@ from domain.zk_to_kraft.listener_security import inter_broker_listener, principa
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 UNNAMED = "lines without the name of a property"
 OF_A_LOOK = {"unit", "unopened", "held_by", "denied", "unheld", "elsewhere", "unseen"}
-"""Of a `StartPlace`."""
+"""Fields of a `StartPlace` that belong to the look at a node."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

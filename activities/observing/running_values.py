@@ -15,7 +15,7 @@ PART = "values that configuration providers give"
 
 
 def running_of(properties: Mapping[str, str], runs: StartedWith | None) -> dict[str, str]:
-    """Of these properties, as far as the broker tells them: no secret is among them."""
+    """The broker's values of these properties, as far as it shows them: no secret is among them."""
     told = {key: runs.values.get(key) for key in provided(properties)} if runs is not None else {}
     return {key: shown_value(key, value) for key, value in told.items() if value is not None}
 

@@ -105,8 +105,9 @@ def holding(pid: int | None, locked: list[str], known: list[str]) -> dict[str, A
     """`unheld`: whose lock it has not. `elsewhere`: directories that are not known, whose lock it has. `unseen`: of these it
     could not be seen.
 
-    Kafka opens the `.lock` of each directory and locks it (FileLock.scala). Whose files may not be looked at is still in
-    /proc/locks, which everybody may read, and where one lock less proves nothing: some file systems show another inode there.
+    Kafka opens the `.lock` of each directory and locks it (FileLock.scala). If a process's files may not be
+    looked at, its locks are still in /proc/locks, which every user may read. There a missing lock proves nothing: some file
+    systems show another inode there.
     """
     if not pid:
         return {"unheld": [], "elsewhere": [], "unseen": []}

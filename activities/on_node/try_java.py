@@ -3,7 +3,7 @@ process that runs.
 
     python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true, "has_agents": true}' <server.properties
 
-Of a node that does not run yet `pid` is null, and `words` is its command line: java, its class path and Kafka's main class.
+If the node does not run yet, `pid` is null, and `words` is its command line: java, its class path and Kafka's main class.
 
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries

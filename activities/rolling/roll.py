@@ -25,7 +25,7 @@ the fence right before.
 
 A retry finds the mark with its own step id and goes on where the files and the process say it stopped. Step 1 is repeated as
 long as the node still runs as it was found: it can wait. Once it has been stopped it must be finished, whatever else has
-happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps a consumed approval,
+happened. A death between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps a consumed approval,
 under which the next attempt goes on as long as the evidence is the same; before 5, a new file under an old process; before 6, a
 stopped node whose pid file still names the old process; before 8, a node that runs and proves itself again. A migration that
 follows one whose workflow is gone finds the same: what it decides from there is a step of its own, with a mark that takes over

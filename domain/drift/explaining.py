@@ -193,36 +193,36 @@ _OF_MESSAGES: dict[str, Explanation] = {
         "Ask who uses it. If nobody has done that on purpose, do not finalise.",
     ),
     MessageRule.REPLICA_GONE: Explanation(
-        "This broker had a replica of the partition, and has none any more, as after a reassignment.",
-        "Ask who moves partitions. If nobody has moved this one, see on its disk what became of it before you finalise.",
+        "This broker had a replica of the partition and no longer has one, as after a reassignment.",
+        "Ask whether this partition was moved. If not, find out on the broker's disk what became of it before you finalise.",
     ),
     MessageRule.GROUP_GONE: Explanation(
-        "What this group had committed is not there any more: it has expired (`offsets.retention.minutes`), or was deleted.",
-        "If the group is still in use, ask who has reset or deleted it before you finalise.",
+        "The group's committed offset is gone: it has expired (`offsets.retention.minutes`), or was deleted.",
+        "If the group is still in use, find out who has reset or deleted it before you finalise.",
     ),
     MessageRule.COMMITTED: Explanation(
         "The group's committed offset went back: a client or an administrator has reset it, or commits were lost.",
-        "Ask who uses the group. If nobody has reset it, do not finalise: look for lost records of `__consumer_offsets`.",
+        "Ask the group's users whether it was reset. If not, do not finalise: look for lost records of `__consumer_offsets`.",
     ),
     MessageRule.BEYOND_END: Explanation(
         "The group has committed an offset beyond the end: records were lost, or the commit was made by hand.",
-        "See whether this report names the partition too. If it does not, ask who uses the group before you finalise.",
+        "See whether this report names the partition too. If it does not, ask the group's users before you finalise.",
     ),
 }
-"""Of what clients and people may do themselves, and of what cannot be compared at all."""
+"""Explanations of what clients and people may do themselves, and of what cannot be compared at all."""
 DIFFERS_AFTER_THE_END = Explanation(
-    "ZooKeeper had it when KRaft stopped writing there, and no change in KRaft's log since explains the difference. Or "
-    "somebody has edited ZooKeeper after the end.",
-    "Look what KRaft has now, with Kafka's own tools. If that is right, do nothing: no node reads ZooKeeper any more. If "
-    "something is missing, make it again through a broker, and keep this report for a bug report.",
+    "ZooKeeper had it when KRaft stopped writing there, and no later change in KRaft's log explains the difference. Or "
+    "ZooKeeper was edited after the end.",
+    "See with Kafka's own tools what KRaft has now. If that is right, do nothing: no node reads ZooKeeper any more. If "
+    "something is missing, create it again through a broker, and keep this report for a bug report.",
 )
 _OTHERS = {
     CheckName.BEFORE_COPY: Explanation("ZooKeeper had it before Kafka's copy.", "Nothing."),
     CheckName.COPY: Explanation(
-        "Kafka's own copy did not take this over as ZooKeeper had it; or somebody changed it between the two looks, in the "
+        "Kafka's own copy did not take this over as ZooKeeper had it. Or it was changed between the two snapshots, in the "
         "minute of the last broker's restart. Dual write makes ZooKeeper the same as KRaft, so no later comparison shows it.",
-        "Ask who uses it. If nobody has changed it, roll back, and keep this report for a bug report. If somebody has, "
-        "tolerate it by name in the policy of a migration that takes over.",
+        "Ask its users whether it was changed. If not, roll back, and keep this report for a bug report. If it was, tolerate "
+        "it by name in the policy of a migration that takes over.",
     ),
     CheckName.BASELINE: Explanation("It was there before.", "Nothing."),
     CheckName.MESSAGES: Explanation(

@@ -43,7 +43,7 @@ class Sign(ObservedPart):
 
 
 def signs_in_file(path: str, text: str, *, is_edited: bool = True) -> tuple[Sign, ...]:
-    """Of a properties file: placeholders in its values, and where we are to edit it, banners in its comments."""
+    """Signs in a properties file: placeholders in its values and, if we are to edit it, banners in its comments."""
     found = ((number, _sign_in(line, is_edited=is_edited)) for number, line in enumerate(text.splitlines(), 1))
     return tuple(Sign(where=f"line {number} of {path}", says=says) for number, says in found if says is not None)
 
@@ -57,7 +57,7 @@ def _sign_in(line: str, *, is_edited: bool) -> str | None:
 
 
 def signs_in_command(command: Sequence[str], path: str) -> tuple[Sign, ...]:
-    """Of a start command: an image's launcher, and a shell's text that writes the file. `path`: of the properties file."""
+    """Signs in a start command: an image's launcher, and a shell's text that writes the properties file at `path`."""
     found = [word for word in command[:1] if word.startswith(LAUNCHERS)]
     for number, word in enumerate(command):
         if SHELL_TEXT.search(word):
@@ -66,7 +66,7 @@ def signs_in_command(command: Sequence[str], path: str) -> tuple[Sign, ...]:
 
 
 def signs_in_script(script: str, text: str, path: str, arguments: Sequence[str]) -> tuple[Sign, ...]:
-    """Of a script that is started with these arguments: commands that write the file."""
+    """Signs in a script that is started with these arguments: commands that write the file."""
     names = _names(path, arguments, 1)
     return tuple(
         Sign(where=f"line {number} of {script}", says=says)

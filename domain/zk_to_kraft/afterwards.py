@@ -1,7 +1,7 @@
 """What to do after a migration has ended, by how it ended. Texts for people; pure.
 
 What moves in the metrics, and what stays in ZooKeeper, was seen on Kafka 3.9 (`ZkMigrationState` 3 on the controllers,
-no such MBean on KRaft brokers, a persistent `/controller` that nobody removes).
+no such MBean on KRaft brokers, a persistent `/controller` that nothing removes).
 """
 
 from domain.cluster import ClusterSpec
@@ -78,13 +78,13 @@ def _tools() -> NextStep:
 
 
 def _retire(spec: ClusterSpec | None) -> NextStep:
-    """Nothing that deletes: who else uses the ensemble is known to people only."""
+    """Advise nothing that deletes: only people know which other systems use the ensemble."""
     connect = spec.zookeeper.connect if spec is not None else ""
     return NextStep(
         subject="Retire ZooKeeper",
-        do="No node of this cluster uses ZooKeeper any more, and no rollback is left. Wait until you trust the cluster. Copy "
+        do="Wait until you trust the cluster: none of its nodes uses ZooKeeper any more, and it cannot be rolled back. Copy "
         "dataDir and dataLogDir of one server to a backup. Run `ss -tn state established '( sport = :2181 )'` on each server: "
-        "nobody should be connected. Then stop the servers. If another system uses the ensemble, leave it running. Afterwards "
+        "it should list no connection. If another system uses the ensemble, leave it running. Otherwise stop the servers. Then "
         "`kafka-metadata-quorum.sh --bootstrap-server HOST:9092 describe --status` still names a leader.",
         objects=(connect,) if connect else (),
     )
@@ -104,8 +104,8 @@ def _originals(record: MigrationRecord) -> tuple[NextStep, ...]:
 def _again() -> NextStep:
     return NextStep(
         subject="Try again later",
-        do="The cluster runs with ZooKeeper, from the files of before. Remove the cause of the rollback: it is among the "
-        "decisions and the events. Then POST /plans, read the findings, and POST /migrations.",
+        do="Find the cause of the rollback in the migration's decisions and events, and fix it. Then POST /plans, read the "
+        "findings, and POST /migrations. Meanwhile the cluster runs with ZooKeeper, from its original properties files.",
     )
 
 

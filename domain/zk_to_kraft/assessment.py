@@ -175,9 +175,9 @@ def digest_of(
 ) -> str:
     """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
 
-    That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node, the
-    gate behind the hold and each approval counts: who holds looks at them, and must not see for hours what they were when the
-    hold began.
+    The death of dual write is reported immediately, whatever is waited for. A hold hides every other wait, so during a hold
+    each node, the gate behind it and each approval count: the operator looks at them, and must not see for hours what they were
+    when the hold began.
     """
     told = decision.model_dump(mode="json", exclude={"detail"})
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
@@ -330,7 +330,7 @@ OF_LOSSES = frozenset(
         WaitReason.QUORUM_CANNOT_MIGRATE,
     }
 )
-"""Waits of the way back that end when a loss is mended, or accepted by its name."""
+"""Waits of a rollback that end when a loss is fixed, or accepted by its name."""
 
 
 def _moved(grounds: Grounds) -> tuple[Finding, ...]:

@@ -65,8 +65,8 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
 
 
 def _without_restarts(looked: Looked, causes: Iterable[Cause], signed: Iterable[Cause]) -> list[Cause]:
-    """A restart of ours that takes its usual time is no blocker, whatever the log complains of meanwhile. What has a sign of
-    its machine besides is told."""
+    """Leave out a restart of ours that takes its usual time, whatever the log complains of meanwhile. If its machine shows a
+    sign as well, it stays an entry."""
     late = [found.blocker for found in causes if found.is_only_late and looked.is_restarting(found.blocker.object)]
     return [found for found in signed if found.blocker not in late]
 
@@ -207,7 +207,7 @@ OTHER_MODE = (
     "node, and restart this one."
 )
 EXPECTED: dict[WaitReason, tuple[str, str]] = {
-    WaitReason.HELD: ("the migration is held", "nobody holds it"),
+    WaitReason.HELD: ("the migration is held", "the migration is not held"),
     WaitReason.PART_UNKNOWN: ("a part of the cluster does not answer", "every part answers"),
     WaitReason.NODE_DOWN: ("a node does not run", "every node runs"),
     WaitReason.NODE_NOT_READY: ("a node does not serve yet", "every node serves"),

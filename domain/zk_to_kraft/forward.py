@@ -44,8 +44,8 @@ def _is_outside_kraft(b: BrokerSituation) -> bool:
 
 
 def held(s: Situation, terms: Terms) -> Decision | None:
-    """Not in the middle of the end: a hold takes effect after it. Somebody's end too early is no better: nobody else leads such
-    a cluster out."""
+    """A hold does not stop the end half-way: it takes effect after it. If others began the end too early, a hold does not stop
+    the migration either: nothing else leads such a cluster out."""
     is_in_section = (terms.is_committed or terms.has_begun_to_finalize) and phase_of(s) is not Phase.KRAFT
     return wait(WaitReason.HELD) if terms.is_held and not (is_in_section or _is_final_too_early(s)) else None
 
@@ -131,7 +131,7 @@ def _interrupted(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _done(s: Situation, terms: Terms) -> Decision | None:
-    """The comparison is tried once, and keeps nobody: nothing can be undone any more, whatever it finds."""
+    """The comparison is tried once, and blocks nothing: nothing can be undone any more, whatever it finds."""
     if phase_of(s) is not Phase.KRAFT:
         return None
     left = guards.remove_canaries(s, NodeStage.KRAFT) or guards.release(s, NodeStage.KRAFT)

@@ -42,8 +42,8 @@ CATALOGUE: tuple[Guard, ...] = (
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
         "a JVM starts there and takes its next file (PF45), the file is its own, and what the process runs with (PF44), "
         "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve, with its id: an "
-        "elected controller makes up another one. And whether the other nodes get on: one whose disk hangs, or whose packets "
-        "to the others are lost, is in sync for `replica.lag.time.max.ms` still, and its kernel knows at once.",
+        "elected controller makes up another one. And whether the other nodes work: a node whose disk hangs, or whose packets "
+        "to the others are lost, still counts as in sync for `replica.lag.time.max.ms`, but its kernel knows immediately.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",

@@ -30,8 +30,8 @@ STAGE_ORDER = (NodeStage.ZOOKEEPER, NodeStage.MIGRATION, NodeStage.KRAFT)
 
 
 def is_edited(broker: BrokerSituation) -> bool:
-    """Its file would start it in another mode than it runs in, and no roll of ours has written it: somebody's edit waits for
-    the next restart."""
+    """Whether its file would start it in another mode than it runs in, and no roll of ours has written it: an edit by others
+    waits for the next restart."""
     runs = STAGE_OF_MODE.get(broker.mode)
     return runs is not None and broker.stage not in {None, runs} and not broker.is_file_ours
 
@@ -97,8 +97,8 @@ def disagreements(s: Situation, _: Terms) -> Decision | None:
 
 
 def topics_without_id(s: Situation, terms: Terms) -> Decision | None:
-    """Before anything restarts, and before the end is approved: each may elect somebody who makes up an id. Once the end has
-    begun nobody asks ZooKeeper any more."""
+    """Before anything restarts, and before the end is approved: each may elect a controller that makes up an id. Once the end
+    has begun, no node asks ZooKeeper any more."""
     is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
     return wait(WaitReason.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not is_ending else None
 

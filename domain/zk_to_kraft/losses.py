@@ -53,7 +53,7 @@ def losses_of(
 
 
 def topics_losing_ids(observation: Observation, situation: Situation) -> tuple[str, ...]:
-    """Of which the next ZooKeeper controller makes up an id. Where a broker is controller, and none restarts, there is none."""
+    """Topics whose id the next ZooKeeper controller makes up. None if a broker is controller, and none restarts."""
     is_elected = situation.claim is not Claim.ZOOKEEPER or any(b.stage is not NodeStage.ZOOKEEPER for b in situation.brokers)
     return observation.zookeeper.topics_without_id if observation.zookeeper is not None and is_elected else ()
 

@@ -33,7 +33,7 @@ class Ruling:
     this cluster ever found one. `baseline`, `messages`: this migration's looks at clients' data; `inherited`: the baseline of
     an earlier one of this cluster, for who takes over. `end`: this migration's comparison after the end. `unchecked_since`:
     when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this migration names;
-    `None` where it names none. `has_begun`: it has begun a step, or nobody knows.
+    `None` where it names none. `has_begun`: it has begun a step, or that is unknown.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)

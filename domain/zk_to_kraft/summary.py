@@ -1,6 +1,6 @@
 """What a migration that has ended came to: how long, at which cost, who allowed it, and what to do now. Pure.
 
-Everything is derived from what the ledger has: events, commands, reports, and the progress that was told last.
+Everything is derived from what the ledger has: events, commands, reports, and the progress that was reported last.
 """
 
 from collections.abc import Iterable, Sequence

@@ -56,7 +56,7 @@ class Cure:
 
 
 def cure_of_no_id(topic: TopicOnDisk, spec: ClusterSpec, *, is_led_by_zookeeper: bool) -> Cure:
-    """Of a topic that has no id in ZooKeeper."""
+    """The cure of a topic that has no id in ZooKeeper."""
     found, ids = id_on_disk(topic), ids_in(topic)
     lacks = f"{topic.znode.path} has no topic_id"
     if found is IdOnDisk.ONE:
@@ -77,7 +77,7 @@ def cure_of_no_id(topic: TopicOnDisk, spec: ClusterSpec, *, is_led_by_zookeeper:
 
 
 def cure_of_other_id(directory: TopicDirectory, topic: TopicOnDisk, spec: ClusterSpec, *, is_in_sync: bool) -> Cure:
-    """Of a directory whose id is not the one in ZooKeeper, before the copy. `is_in_sync`: its replica is, as brokers say."""
+    """The cure of a directory whose id is not ZooKeeper's, before the copy. `is_in_sync`: as brokers say of its replica."""
     has = f"partition.metadata has {directory.id}, {topic.znode.path} has {topic.znode.id}"
     if not directory.is_assigned:
         return Cure(f"{has} and no replica of it on this broker", MOVE_AWAY)
@@ -90,7 +90,7 @@ def cure_of_other_id(directory: TopicDirectory, topic: TopicOnDisk, spec: Cluste
 
 
 def put_back(znode: TopicZnode, topic_id: str, spec: ClusterSpec, *, is_led_by_zookeeper: bool) -> str:
-    """Never an election where KRaft has `/controller`: deleting that ends dual write."""
+    """The commands, without an election if KRaft has `/controller`: deleting that ends dual write."""
     shell = shell_of(spec)
     write = f"`{shell} set -v {znode.version} {znode.path} '{znode.with_id(topic_id)}'`"
     if not is_led_by_zookeeper:
@@ -124,21 +124,21 @@ def _places(directories: tuple[TopicDirectory, ...], spec: ClusterSpec) -> str:
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-IDS_FIRST = "If topic-without-id is listed too, cure that first: whoever is elected makes up an id. "
-"""Before each election that a fix asks for."""
+IDS_FIRST = "If topic-without-id is listed too, fix that first: the elected controller makes up an id. "
+"""Comes before each election that a fix asks for."""
 STALE_VERSION = "If it says `version No is not valid`, the znode has changed: make a new plan, or ask for the blockers again."
 MOVE_AWAY = (
-    "First ask whether anybody needs this data: it is of an earlier topic of this name. Stop the broker cleanly, move the "
-    "directory out of the log directory, start the broker. Then kafka-topics.sh --describe --under-replicated-partitions shows "
-    "nothing. A KRaft broker takes such a directory for a stray."
+    "First ask the topic's users whether this data is needed: it is from an earlier topic of this name. Stop the broker "
+    "cleanly. Then move the directory out of the log directory, and start the broker. Then kafka-topics.sh --describe "
+    "--under-replicated-partitions shows nothing. A KRaft broker takes such a directory for a stray."
 )
 MADE_AGAIN = (
-    "Ask first whether somebody deleted this topic and created it again: then these directories have the deleted topic's data."
+    "First ask whether this topic was deleted and created again: if so, these directories have the deleted topic's data."
 )
 ASK = (
     "Stop: elect no controller, restart no broker, delete nothing. Find out which id has the data that clients use: compare "
-    "the sizes of these directories, and ask whether somebody deleted this topic and created it again. Then put that id back "
-    "into the znode, and move the directories of the other id out of the log directory while their broker is stopped."
+    "the sizes of these directories, and ask whether this topic was deleted and created again. Then put that id back into the "
+    "znode, and move the directories of the other id out of the log directory while their broker is stopped."
 )
 READ_FIRST = (
     "Elect no controller and restart no broker yet: if partition.metadata has an id, an election makes up another one. Make "
@@ -149,6 +149,6 @@ UNPARSABLE = (
     "its directories, and the replicas are what kafka-topics.sh --describe shows. Then make a new plan."
 )
 FROM_KRAFT = (
-    "Do not delete /controller. kafka-topics.sh --describe --topic NAME shows TopicId as KRaft has it: put that id into the "
+    "Do not delete /controller. Run kafka-topics.sh --describe --topic NAME: TopicId is the id in KRaft. Put that id into the "
     "JSON of the znode as topic_id, with zookeeper-shell.sh set. Then ask for the blockers again."
 )

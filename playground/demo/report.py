@@ -74,7 +74,7 @@ class DemoReport:
     lost: int
     duplicated: int
     sent_again: int
-    """Of the duplicated, those that the load itself sent more than once. The rest its idempotent producer has repeated."""
+    """Duplicates that the load itself sent more than once. Its idempotent producer has repeated the rest."""
     unacknowledged: int
     longest_pause_seconds: float
     slowest_acknowledgement_seconds: float

@@ -32,7 +32,7 @@ LOOK_EVERY_SECONDS = 1.0
 MESSAGES_AFTER_THE_END = 400
 """So many more are written before the load stops: the cluster works after the migration, too."""
 UNATTENDED_SECONDS = 600.0
-"""A run that nobody watches gives up once its migration has told nothing for so long, and says what it waited for."""
+"""An unattended run gives up once its migration has reported nothing for so long, and says what it waited for."""
 REASON = {Verdict.APPROVE: "approved in the demo's terminal", Verdict.REJECT: "rejected in the demo's terminal"}
 BACK = "asked for in the demo's terminal"
 BACK_UNATTENDED = "asked for unattended (--yes)"

@@ -252,7 +252,7 @@ async def test_a_plan_in_the_making_is_listed(api: Any, planner: Planner) -> Non
 
 
 async def test_without_temporal_plans_that_were_made_are_listed(api_without_temporal: Any) -> None:
-    """And it is told that others may be missing."""
+    """The answer also says that others may be missing."""
     made = await planned(api_without_temporal)
     answer = (await api_without_temporal.http.get("/plans", params={"cluster": made.cluster})).json()
     assert [item["id"] for item in answer["items"]] == [made.id]

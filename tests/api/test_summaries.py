@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 
 @pytest.fixture
 async def record(api: Any, make_migration: Callable[..., MigrationRecord]) -> MigrationRecord:
-    """A migration without a run, which everything is told of that a summary needs."""
+    """A migration without a run, whose ledger has everything that a summary needs."""
     migration = make_migration(await api.registered()).model_copy(update={"started_at": NOW})
     await api.wiring.ledger.create_migration(migration)
     await api.wiring.ledger.add_command(

@@ -60,7 +60,7 @@ async def test_an_approval_is_consumed_once_and_a_retry_goes_on(ledger: SqlLedge
 async def test_of_a_person_and_an_attempt_that_race_one_wins(
     ledger: SqlLedger, claimed: MigrationRecord, kind: CommandKind, loses: ApprovalState
 ) -> None:
-    """Whoever is second is told by the ledger what the first did."""
+    """The ledger tells the second one what the first did."""
     seen = set()
     for number in range(12):
         name, gate = f"a{number}", GateName.FINALIZE if kind is CommandKind.REJECT else None
@@ -76,7 +76,7 @@ async def test_of_a_person_and_an_attempt_that_race_one_wins(
         if became is ApprovalState.CONSUMED:
             assert why_not is None
             told = said.refused_because if kind is CommandKind.REJECT else said.gate
-            assert told is not None, "the person is told that it comes too late, or takes effect afterwards"
+            assert told is not None, "the answer says that it comes too late, or takes effect afterwards"
         else:
             assert became is loses
             assert f"is {loses}" in str(why_not)

@@ -388,8 +388,8 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
     assert outcome.is_done is not is_void, "a hold voids an approval that nothing has consumed"
     if is_void:
         command = await scene.ledger.command("approval")
-        anew = await approve(scene.ledger, "approved again", command.evidence_hash)
-        assert (await knowing.attempt(scene.copy(), KillAfter(), anew)).is_done
+        renewed = await approve(scene.ledger, "approved again", command.evidence_hash)
+        assert (await knowing.attempt(scene.copy(), KillAfter(), renewed)).is_done
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

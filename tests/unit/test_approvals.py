@@ -108,7 +108,7 @@ def test_a_resume_that_names_one_gate_does_not_begin_another(begin: GateName) ->
 
 
 def test_a_second_approval_leaves_the_armed_one_alone() -> None:
-    """A double click, or another person's: the one that was told to count goes on counting."""
+    """A double click, or another person's: the first one, which was accepted, goes on counting."""
     effect = effect_of(approval(name="b"), [approval()], DAY, NOW)
     assert effect.closed == ()
     assert (effect.command.refused_because or "").startswith("finalize is approved already, by ")

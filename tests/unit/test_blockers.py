@@ -436,7 +436,7 @@ def test_a_leader_whose_thread_has_died_is_to_be_restarted_though_its_partitions
 def test_an_order_in_zookeeper_is_nobodys_once_kraft_has_the_metadata() -> None:
     (entry,) = found(with_zookeeper(DUAL, pending_deletions=("orders",)))
     assert (entry.code, entry.object) == ("GF02", "topic deletion")
-    assert "nobody takes orders" in entry.observed
+    assert "no controller takes orders" in entry.observed
     assert "Delete that znode" in entry.fix
     (entry,) = [e for e in found(with_zookeeper(BEFORE, pending_deletions=("orders",))) if e.code == "GF02"]
     assert "Let it finish" in entry.fix

@@ -446,8 +446,8 @@ def test_a_controller_that_a_step_has_not_come_to_start_is_not_to_be_started_by_
     assert disk is not None
     (entry,) = found(with_part(seen, 3001, disk=disk.model_copy(update={"log_dirs": ()})))
     assert (entry.code, entry.object) == ("node-down", "controller-3001")
-    assert "Its storage is not formatted: the step of this migration that makes it has not come to start it" in entry.observed
-    assert "Mend what the step failed at" in entry.fix
+    assert "Its storage is not formatted: the step of this migration that creates it has not started it yet" in entry.observed
+    assert "Fix what the step failed at" in entry.fix
 
 
 def left_over(*, is_formatted: bool) -> Observation:
@@ -472,7 +472,7 @@ def test_what_a_wiped_controller_has_left_is_not_told_of_the_new_one(*, is_forma
     assert ("Its storage is not formatted" in entry.observed) is not is_formatted
     told = entry.observed + entry.fix
     assert not any(of_old in told for of_old in ("pid-3001", "heap", "data is not where it was", "Of its data"))
-    assert "Mend what the step failed at" in entry.fix
+    assert "Fix what the step failed at" in entry.fix
 
 
 def test_a_controller_that_died_in_its_first_start_is_told_by_its_own_words() -> None:

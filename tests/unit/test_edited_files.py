@@ -78,7 +78,7 @@ class Row:
 
 FINAL_EARLY = with_metrics(DUAL, 3001, migration_gauge=MigrationGauge.POST_MIGRATION)
 TABLE = {
-    # Nothing has begun: nobody's edit begins it.
+    # Nothing has begun, and an edit of a file does not begin it.
     "ZooKeeper mode, edited to hybrid": Row(by_hand(BEFORE, 1, HYBRID), Phase.PREFLIGHT, None),
     "ZooKeeper mode, edited to KRaft": Row(by_hand(BEFORE, 1, KRAFT), Phase.PREFLIGHT, None),
     "ZooKeeper mode, half-edited": Row(half_edited(BEFORE, 1), Phase.PREFLIGHT, None),
@@ -132,7 +132,7 @@ def test_what_runs_decides(row: Row) -> None:
 
 
 def test_files_count_where_no_broker_says_otherwise() -> None:
-    """Of a cluster that is down, or whose metrics are silent: a migration begun by hand is not taken for none."""
+    """A migration begun by hand is recognised in a cluster that is down, or whose metrics do not answer."""
     dark, silent = SOAK, SOAK
     for broker in SPEC.brokers:
         dark, silent = down(dark, broker.id), with_part(silent, broker.id, metrics=None)

@@ -57,7 +57,7 @@ def fixes() -> Iterator[tuple[str, str]]:
 
 
 def codes_given_to(function: str, tree: ast.Module, named: dict[str, ast.AST]) -> set[str]:
-    """Where it is called; where nobody gives one, those that the checks of this module have."""
+    """The codes of its calls. If no call gives one, those of the checks of this module."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
     own = [n for n in calls if ast.unparse(n.func) == function]
     given = {words(argument, named) for call in own for argument in call.args} & CODES
@@ -86,7 +86,7 @@ def test_every_row_is_of_a_check_or_a_wait() -> None:
 
 
 def test_no_fix_elects_while_a_topic_may_lack_its_id() -> None:
-    """Whoever is elected in ZooKeeper makes up an id."""
+    """A controller that is elected in ZooKeeper makes up an id."""
     for code, fix in fixes():
         if re.search(r"delete /controller", fix) and code not in {"PF17", "PF25"}:
             assert "PF17" in fix, (code, fix)

@@ -68,7 +68,7 @@ def test_a_topic_without_an_id_is_lost_to_its_leaders(point: Point) -> None:
     (loss,) = losses_of(seen, situation_of(seen, SPEC, POLICY), SPEC)
     assert loss.name == "topic-ids"
     assert "orders, refunds" in loss.what
-    assert names(with_zookeeper(observation(Point.CONTROLLERS_UP), topics_without_id=("orders",))) == [], "nobody is elected"
+    assert names(with_zookeeper(observation(Point.CONTROLLERS_UP), topics_without_id=("orders",))) == [], "none is elected"
 
 
 def test_a_quorum_that_was_emptied_has_lost_what_zookeeper_lacks() -> None:

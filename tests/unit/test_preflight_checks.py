@@ -356,7 +356,7 @@ def test_connect_strings_are_compared_by_meaning() -> None:
 
 @pytest.mark.parametrize("chroot", ["/kafka", "/kafka/", "/elsewhere"])
 def test_a_comment_behind_a_connect_string_is_not_quoted(chroot: str) -> None:
-    """Of which ZooKeeper makes a part of the chroot."""
+    """ZooKeeper takes the comment as a part of the chroot."""
     (finding,) = found(with_setting(1, f"zookeeper.connect=127.0.0.1:2181{chroot} # creds admin:sesame"))
     assert (finding.code, finding.severity) == ("PF20", Severity.BLOCKER)
     assert "sesame" not in finding.model_dump_json()

@@ -1,4 +1,4 @@
-"""Values of a configuration provider: what the running broker has is judged, else it is said that nobody has read them."""
+"""Values of a configuration provider: the running broker's value is judged, or a finding says that it was not read."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ READ_BY = {
     "create.topic.policy.class.name": {"PF34"},
     "alter.config.policy.class.name": {"PF34"},
 }
-"""By property the checks that say that nobody has read it. All other properties make no difference to any check."""
+"""By property the checks that say that it was not read. All other properties make no difference to any check."""
 
 JUDGED = {
     "alter.config.policy.class.name": {"PF34"},
@@ -107,7 +107,7 @@ def new_in(seen: Observation) -> list[Finding]:
 
 @pytest.mark.parametrize("key", sorted(OBSERVED_PROPERTIES | SURVEYED_PROPERTIES))
 def test_no_check_judges_a_reference_as_the_value(key: str) -> None:
-    """Neither as a fault nor as right: it is said that nobody has read it, and people may accept that."""
+    """Neither as a fault nor as right: the finding says that it was not read, and people may accept that."""
     new = new_in(left_to_a_provider(key))
     judged = [finding for finding in new if not finding.is_unverifiable]
     assert {finding.code for finding in judged} == JUDGED.get(key, set())
@@ -118,7 +118,7 @@ def test_no_check_judges_a_reference_as_the_value(key: str) -> None:
     policy = MigrationPolicy(accepted_findings=tuple(accepted))
     objects = {(finding.code, finding.object) for finding in blocking}
     assert all(f.accepted for f in preflight(left_to_a_provider(key), SPEC, policy) if (f.code, f.object) in objects)
-    assert "PF20" not in {finding.code for finding in blocking}, "nobody could accept it"
+    assert "PF20" not in {finding.code for finding in blocking}, "it could not be accepted"
 
 
 @pytest.mark.parametrize("key", sorted(READ_BY))
@@ -193,7 +193,7 @@ async def test_a_running_broker_is_asked_for_what_its_file_does_not_say() -> Non
     assert (asked, disk.file.running) == ([1], {RELEASE: "3.9"})
     assert is_provided(disk.file.properties[RELEASE]), "what the file says is kept as it stands"
     assert disk.file.known[RELEASE] == "3.9"
-    assert (await look({}, "num.io.threads=8"))[1] == [], "nobody is asked without a reason"
+    assert (await look({}, "num.io.threads=8"))[1] == [], "no broker is asked without a reason"
 
 
 async def test_who_may_not_ask_has_not_read_it_and_who_got_no_answer_waits() -> None:

@@ -58,7 +58,7 @@ def test_an_id_that_is_on_disk_is_put_back_before_an_election() -> None:
 def test_a_directory_without_metadata_changes_nothing_where_the_others_agree() -> None:
     seen = with_look(lost({1: EVERYWHERE[1], 2: EVERYWHERE[2]}), (3,), topic_ids=DiskIds(without=("/data/3/orders-0",)))
     assert f'"topic_id":"{TRUE}"' in one(seen, "PF17").fix
-    assert findings(seen, "PF25") == [], "what lacks an id is told once"
+    assert findings(seen, "PF25") == [], "what lacks an id is reported once"
 
 
 def test_an_election_is_advised_only_where_no_disk_has_an_id() -> None:
@@ -123,8 +123,8 @@ def test_a_topic_that_may_have_been_made_again_is_asked_about() -> None:
     )
     told = {f.object.partition(" ")[0]: f for f in findings(seen, "PF25")}
     assert "not in sync" in told["broker-2"].observed
-    assert "created it again" in told["broker-2"].fix
-    assert "created it again" not in told["broker-1"].fix
+    assert "deleted and created again" in told["broker-2"].fix
+    assert "created again" not in told["broker-1"].fix
 
 
 def test_one_replica_that_disagrees_with_the_others_is_asked_about() -> None:

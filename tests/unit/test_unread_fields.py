@@ -2,7 +2,7 @@
 
 A rule is what the domain says of a cluster: the preflight, decisions, waits, blockers, the rollback and its preview. A field
 that only the preflight reads is seen in every look of a migration, and used by none: it stands in a list of its own.
-Fields are told by their names alone: where another class has the same name, one that is read hides the other.
+Fields are recognised by their names alone: if two classes have a field of one name, the one that is read hides the other.
 """
 
 import ast
@@ -24,7 +24,7 @@ BEFORE = {RULES / "checks", RULES / "planning", RULES / "preflight.py", RULES / 
 
 UNREAD: dict[str, str] = {
     "KafkaView.topic_count": "shown in the artefact; what needs a number takes that of partitions",
-    "MigrationZnode.controller_id": "who leads is told by gauges, and who claims by /controller",
+    "MigrationZnode.controller_id": "gauges show the leader, and /controller the claimant",
     "NodeLook.memory": "shown in the artefact; a heap is judged by what the copy needs",
     "NodeMetrics.raft_high_watermark": "the comparison's cut reads it (activities.comparison.consistent_cut)",
     "PauseMark.generation": "who writes a mark reads it again (activities.rolling)",

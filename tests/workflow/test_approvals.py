@@ -169,7 +169,7 @@ async def test_without_the_ledger_nothing_irreversible_is_written(gated: Any, le
 
 
 async def test_an_attempt_that_was_lost_after_it_consumed_goes_on_under_a_hold(gated: Any) -> None:
-    """The hold takes effect after the irreversible section, and says so; nobody is asked a second time."""
+    """The hold takes effect after the irreversible section, and says so; no approval is asked for a second time."""
     is_lost = asyncio.Event()
 
     def lose(answer: str | None) -> str | None:

@@ -23,7 +23,7 @@ async def soaking(make_world: Callable[..., Any]) -> Any:
 
 
 async def ended(world: Any) -> list[tuple[str, str]]:
-    """What was told of the comparison after the end, once the migration has succeeded."""
+    """Events of the comparison after the end, once the migration has succeeded."""
     assert await world.result() == "succeeded"
     told = [event for event in await world.events() if event.data.get("action") == StepAction.COMPARE_END]
     return [(event.kind, str(event.data.get("verdict") or event.data.get("why", ""))) for event in told]

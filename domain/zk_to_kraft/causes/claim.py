@@ -1,4 +1,4 @@
-"""Who holds `/controller` as long as ZooKeeper has the metadata: nobody, nobody's process, or a broker that is not there."""
+"""`/controller` while ZooKeeper has the metadata: it is missing, persistent, or of a broker that is not registered."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 OF_ZOOKEEPER = frozenset({QuorumState.ABSENT, QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN})
 NO_CLAIM = -1
-"""Of a ZooKeeper controller in `kraftControllerEpoch`, where it has that."""
+"""`kraftControllerEpoch` of a ZooKeeper controller, if the znode has that field."""
 
 
 def claim_causes(looked: Looked) -> Iterator[Cause]:
-    """One at the most. While a step works on brokers a moment without a controller is its own affair."""
+    """Yield one cause at most. While a step works on brokers, a moment without a controller is expected."""
     zookeeper = looked.observation.zookeeper
     if zookeeper is None or looked.situation.quorum not in OF_ZOOKEEPER:
         return
@@ -24,19 +24,18 @@ def claim_causes(looked: Looked) -> Iterator[Cause]:
     elif znode is not None and not znode.is_ephemeral and znode.kraft_epoch in {None, NO_CLAIM}:
         yield _of(
             looked,
-            observed=f"it names broker {znode.broker_id}, and is persistent: no process holds it, somebody has written it, "
-            "or put it back from a backup. As long as it is there nobody can become the controller, and brokers hear of no "
-            "change",
-            fix=f"{IDS_FIRST}In zkCli.sh: delete /controller. The brokers elect a controller at once.",
+            observed=f"it names broker {znode.broker_id}, and is persistent: no session holds it, so it was written by hand or "
+            "restored from a backup. While it exists, no broker can become the controller, and brokers hear of no change",
+            fix=f"{IDS_FIRST}In zkCli.sh: delete /controller. The brokers elect a controller immediately.",
         )
     elif znode is not None and znode.is_ephemeral and znode.broker_id not in {*zookeeper.broker_ids, *brokers}:
         yield _of(
             looked,
-            observed=f"it names broker {znode.broker_id}, which is not registered: somebody else's session has made it, or "
-            "that broker has lost its registration",
-            fix="`stat /controller` says by ephemeralOwner which session holds it, `cons` and `dump` at the members whose "
-            f"that is: end who is no broker of this cluster. {IDS_FIRST}Then delete /controller: the brokers elect a "
-            "controller at once.",
+            observed=f"it names broker {znode.broker_id}, which is not registered: a program that is no broker of this cluster "
+            "created it, or that broker has lost its registration",
+            fix="Run `stat /controller` in zkCli.sh: ephemeralOwner is the session that holds it. Run `cons` and `dump` at the "
+            "members: they show which client has that session. If that client is no broker of this cluster, end it. "
+            f"{IDS_FIRST}Then delete /controller. The brokers elect a controller immediately.",
         )
 
 
@@ -47,8 +46,8 @@ def _unreadable(looked: Looked, brokers: list[int]) -> Cause | None:
     who, path = next(iter(told.items()))
     return _of(
         looked,
-        observed=f"it does not exist: brokers are elected, and fail before they are the controller, because {path} is not as "
-        f"Kafka writes it (trace below `Error while electing or becoming controller` in the log of {who})",
+        observed=f"it does not exist: each elected broker fails before it is the controller, because {path} is not as Kafka "
+        f"writes it (stack trace below `Error while electing or becoming controller` in the log of {who})",
         fix=MEND_FEATURE if path == FEATURE else MEND_OTHER,
     )
 
@@ -57,8 +56,9 @@ def _nobody(looked: Looked, brokers: list[int]) -> Cause:
     return _of(
         looked,
         observed="it does not exist: no broker is the controller, though brokers are registered" + complaints(looked, *brokers),
-        fix="One is elected within seconds. If it lasts, no broker can create it: look at the ACL of / in ZooKeeper "
-        "(getAcl /), and at the brokers' logs for `Error while electing or becoming controller`.",
+        fix="Wait some seconds: brokers elect a controller by themselves. If the znode is still missing, no broker can create "
+        "it. Then look at the ACL of / in ZooKeeper (getAcl /), and in the brokers' logs for `Error while electing or becoming "
+        "controller`.",
     )
 
 

@@ -97,7 +97,7 @@ def _cluster_id(looked: Looked) -> Iterator[Cause]:
 
 
 def _controller_epoch(looked: Looked) -> Iterator[Cause]:
-    """What every claim of a controller, of ZooKeeper's or of KRaft's, begins with (PF11). Who rules goes on until it moves."""
+    """PF11: every claim of a controller begins with this znode, in ZooKeeper and in KRaft. The active one works without."""
     zookeeper = looked.observation.zookeeper
     if zookeeper is None or zookeeper.controller_epoch is not None:
         return
@@ -105,18 +105,18 @@ def _controller_epoch(looked: Looked) -> Iterator[Cause]:
     number = (
         f"{claim}, the epoch of KRaft's claim"
         if claim is not None
-        else "the number of the controller that rules (`epoch` in its log, the largest controller_epoch of partitions' states) "
-        "or a larger one: below it brokers take no word of a controller"
+        else "the epoch of the active controller (`epoch` in its log, or the largest controller_epoch in partitions' states), "
+        "or a larger one, because brokers ignore a controller with a smaller one"
     )
     yield cause(
         looked,
         "PF11",
         "/controller_epoch",
         WaitReason.PREFLIGHT_BLOCKERS,
-        observed="it does not exist, or is no number: somebody has deleted or written it",
+        observed="it does not exist, or is no number: it was deleted or written by hand",
         expected="the epoch of the last controller",
-        fix=f"Write it again, before another controller is elected, which could not claim the cluster: {number}. In zkCli.sh: "
-        "create /controller_epoch NUMBER.",
+        fix=f"In zkCli.sh: create /controller_epoch NUMBER. NUMBER is {number}. Do it before the next election: without this "
+        "znode no controller can claim the cluster.",
     )
 
 
@@ -126,28 +126,28 @@ def _missing(looked: Looked) -> Iterator[Cause]:
             looked,
             "GF11",
             path,
-            observed="it does not exist: somebody has deleted it, with all that was below it",
-            expected="the znodes that brokers make as they start, and count on while they run",
-            fix=f"In zkCli.sh: create {path}, with nothing in it; a broker that starts makes it as well. Then put back what "
+            observed="it does not exist: it was deleted, with all that was below it",
+            expected="the znodes that brokers create at their start, and need while they run",
+            fix=f"In zkCli.sh: create {path}, with nothing in it (a broker that starts creates it as well). Then put back what "
             f"was below it, from a backup. {IDS_FIRST}Then elect another controller (delete /controller while ZooKeeper has "
-            "the metadata): who watched the old one hears nothing of the new.",
+            "the metadata): watches on the old znode do not see the new one.",
         )
 
 
 AWAIT_DELETION = (
-    "Let it finish: it ends once every broker that holds a replica serves. One that does not end has a broker or a log "
-    "directory that is gone, or delete.topic.enable is false at the controller."
+    "Let it finish: it ends once every broker that holds a replica serves. If it does not end, a broker or a log directory is "
+    "gone, or delete.topic.enable is false at the controller."
 )
 BY_ZOOKEEPER = (
-    "in ZooKeeper (/admin), where nobody takes orders since the copy: KRaft has the metadata. A tool that is older than "
-    "KRaft, or asks ZooKeeper (CMAK, --zookeeper), has written it"
+    "in ZooKeeper (/admin), from which no controller takes orders since the copy: KRaft has the metadata. A tool that is older "
+    "than KRaft, or uses ZooKeeper (CMAK, --zookeeper), has written it"
 )
 NOBODYS_ORDER = (
-    "Delete that znode (/admin/delete_topics/NAME, /admin/preferred_replica_election) before anything else: on a way back "
-    "the first ZooKeeper controller would do what it says. If it is wanted, ask the brokers for it (--bootstrap-server). "
-    "Keep that tool from ZooKeeper."
+    "Delete that znode (/admin/delete_topics/NAME, /admin/preferred_replica_election) before anything else: in a rollback the "
+    "first ZooKeeper controller would carry it out. If you want it done, ask the brokers for it (--bootstrap-server). Keep "
+    "that tool away from ZooKeeper."
 )
-AWAIT_ELECTION = "Let it finish. One that does not end was begun while no controller was there: delete its znode once one is."
+AWAIT_ELECTION = "Let it finish. If it does not end, it was begun while no controller was active: delete its znode once one is."
 
 
 RESTORE_TOPIC = (

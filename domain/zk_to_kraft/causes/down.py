@@ -95,7 +95,7 @@ def _process(view: NodeView) -> str:
 
 
 def _output(looked: Looked, view: NodeView) -> Sequence[str]:
-    """Of its last process. What is left over from a controller that was wiped before this migration made it is not its own."""
+    """The output of its last process. Output of a controller that was wiped before this migration made it does not count."""
     return () if view.is_unstarted else looked.hints.logs.get(view.id) or view.last_output
 
 
@@ -103,34 +103,34 @@ TIMED_OUT = re.compile(r"(?<![\d.])(\d{1,9}) ?(?:ms|millis(?:econds)?)\b")
 
 
 def _of_its_own_file(looked: Looked, view: NodeView, said: str) -> str:
-    """Which of its settings a time is that its last words name, as a further sentence: it may be too short."""
+    """Which of its settings have a time that its last lines name, as a further sentence: that time may be too short."""
     times = set(TIMED_OUT.findall(said))
     found = [f"{key}={value}" for key, value in looked.properties(view.id).items() if key.endswith(".ms") and value in times]
     return f". Its file has {some(found)}" if found else ""
 
 
 def _is_stopped_by_us(view: NodeView, ending: Ending) -> bool:
-    """By a step that has not come to start it again."""
+    """Whether a step stopped it and has not started it again yet."""
     mark, last = view.mark, view.process.last_identity if view.process is not None else None
     is_begun = mark is not None and not mark.is_proven and last is not None and mark.before_identity == last
     return is_begun and ending.kind == STOPPED.kind
 
 
 MEND_THE_STEP = (
-    "Mend what the step failed at, which the migration's hold or its last event tells: it is started as the migration goes on, "
-    "or by a rollback."
+    "Fix what the step failed at: the migration's hold or its last event shows it. The migration, or a rollback, then starts "
+    "this node."
 )
 
 
 UNFORMATTED = Ending(
-    "Its storage is not formatted: the step of this migration that makes it has not come to start it",
+    "Its storage is not formatted: the step of this migration that creates it has not started it yet",
     "",
-    f"Do not start it by hand: it would refuse. {MEND_THE_STEP}",
+    f"Do not start it by hand: Kafka refuses to start without a formatted storage. {MEND_THE_STEP}",
     "unformatted",
 )
 
 UNSTARTED = Ending(
-    "The step of this migration that makes it has not come to start it",
+    "The step of this migration that creates it has not started it yet",
     "",
     f"Do not start it by hand. {MEND_THE_STEP}",
     "unstarted",
@@ -138,7 +138,7 @@ UNSTARTED = Ending(
 
 
 def _is_unformatted(looked: Looked, view: NodeView) -> bool:
-    """Of a controller whose file is ours, and which never ran."""
+    """Whether it is a controller whose file is ours, and which never ran."""
     is_new = view.mark is not None and not is_known_to_have_run(view.mark)
     is_ours = is_new and looked.spec.role(view.id) is Role.CONTROLLER
     never_ran = view.is_unstarted or (view.process is not None and view.process.last_identity is None)

@@ -160,7 +160,7 @@ def _proved(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> t
 def _told(
     looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]
 ) -> tuple[str, str, str] | None:
-    """Whose it is where that is not the followers', what is said of it, and the fix; `None` where nothing known explains it."""
+    """The object, if it is not the followers, what is said of it, and the fix. `None` if nothing known explains the lag."""
     instead = _limited(looked) or of_slow_link(looked, leaders, missing)
     but = VAGUE if instead is not None else frozenset()
     said = _said_by_them(looked, missing, partitions, leaders, but)

@@ -11,7 +11,7 @@ MOST_TOPICS = 5
 
 
 def topic_id_causes(looked: Looked) -> Iterator[Cause]:
-    """One for each of the first few. Once the log is final nobody asks ZooKeeper any more."""
+    """Yield one cause for each of the first few topics. Once the log is final, no node asks ZooKeeper any more."""
     zookeeper = looked.observation.zookeeper
     if zookeeper is None or looked.situation.quorum is QuorumState.POST_MIGRATION:
         return

@@ -265,9 +265,9 @@ CHECKS = (
     Check(
         code="PF37",
         holds="every broker runs in ZooKeeper mode, from a file with no keys of KRaft",
-        because="somebody has begun already; that is not a start. A file that was edited and whose broker was not restarted "
-        "changes the broker's mode at its next restart, also after a crash. Of what KRaft drops "
-        f"({ZOOKEEPER_ONLY}) a control plane listener is a warning",
+        because="a migration has begun already, and this is not its start. If a file was edited and its broker was not "
+        "restarted, the broker changes its mode at its next restart, also after a crash. KRaft drops some keys "
+        f"({ZOOKEEPER_ONLY}): a control plane listener among them is a warning",
         source="brokers' files and MBeans",
         of_look=(_modes,),
         of_survey=(_dropped,),

@@ -106,8 +106,8 @@ def _empty(seen: Seen) -> Iterator[Finding]:
                 object=f"{seen.name(controller.id)} {path}",
                 observed=f"holds data{_whose(disk, path)}",
                 expected="absent or empty",
-                fix="Name an empty directory. What is there is never overwritten. Only if it is of an earlier attempt of this "
-                "controller, by its ids and by nobody who has it open, move it away.",
+                fix="Name an empty directory. What is there is never overwritten. Move it away only if its ids are those of an "
+                "earlier attempt of this controller, and no process has it open.",
             )
 
 

@@ -81,4 +81,4 @@ _WORDS = {
         "Remove the backslash. In a path of Windows write each backslash twice, or use /. Then make a new plan.",
     ),
 }
-"""Of each kind: what it is, what is expected, and what to do."""
+"""By kind: what it is, what is expected, and what to do."""

@@ -85,10 +85,10 @@ CHECKS = (
         code=CODE,
         holds="a JVM starts on each node with Kafka's jars, and takes its file as it will be at every stage; and Java reads in "
         "it what people read",
-        because="a node that runs has all in memory that it needs, and nobody sees that it could not start again: its java was "
-        "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
-        "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
-        "node that is well. And a controller's base file may have what Kafka takes from brokers only. Asked again right before "
+        because="a node that runs has all in memory that it needs, and does not show that it could not start again: its java "
+        "was replaced or removed, a jar is damaged or may not be read any more, a security program blocks it, a limit leaves "
+        "no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
+        "healthy node. And a controller's base file may have what Kafka takes from brokers only. Asked again right before "
         "each stop, of the file that is about to be written. In its text a `#` behind a value, a blank at its end, a byte "
         "order mark or a backslash that swallows the next line is a warning, if Kafka starts with it; an escape that Java "
         "cannot read is a blocker",

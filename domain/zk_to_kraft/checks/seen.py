@@ -48,7 +48,7 @@ class Seen:
         return self.properties(node_id)
 
     def unread(self, node_id: int, *keys: str) -> tuple[str, ...]:
-        """Those of these keys whose values a configuration provider gives, and nobody has read."""
+        """Those of these keys whose values a configuration provider gives, and which were not read."""
         settings = self.settings(node_id)
         return tuple(key for key in keys if is_provided(settings.get(key, "")))
 

@@ -141,9 +141,9 @@ CHECKS = (
         holds="what each broker's file says is what its process was started with, and no start command overrides a key that "
         "the migration writes",
         because="the migration restarts it: an edit that has waited in the file comes into force then, on one broker after the "
-        "other, and nobody has seen yet whether a broker starts with it. An `--override` counts before the file: Kafka refuses "
-        "to start with half of the new keys, or starts in another mode, or on other directories. Asked again right before each "
-        "restart",
+        "other, though it is not known yet whether a broker starts with it. An `--override` counts before the file: Kafka "
+        "refuses to start with half of the new keys, or starts in another mode, or on other directories. Asked again right "
+        "before each restart",
         source="brokers' files; DescribeConfigs of each broker: what it has from its file; `start_command` of the "
         "specification, and the command line of each node's process",
         unverifiable="the user of `client_properties` may not describe brokers' configs, or the command line of a process may "

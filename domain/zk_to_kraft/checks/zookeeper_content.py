@@ -151,7 +151,7 @@ def _poisoned(code: str, suspect: Suspect) -> Finding:
 
 
 def _topic_ids(seen: Seen) -> Iterator[Finding]:
-    """Without a survey nobody knows what is on disk: then no election is advised."""
+    """Without a survey it is unknown what is on disk: then no election is advised."""
     for topic in seen.zookeeper.topics_without_id[:MOST_OBJECTS] if seen.observation.survey is None else ():
         yield _without_id(topic, Cure("no topic_id that can be read", ELECT_NOBODY))
 

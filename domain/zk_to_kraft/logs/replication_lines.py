@@ -110,12 +110,11 @@ ISR_REFUSED = Told(
 STATE_REWRITTEN = Told(
     "partition-state-rewritten",
     re.compile(r"for partition (\S{1,260}-\d+), bad ZK version"),
-    "nobody but the controller writes states of partitions in ZooKeeper",
-    "Somebody has written that partition's state by hand, or a tool has (/brokers/topics/TOPIC/partitions/NUMBER/state): since "
-    "then the controller takes down nobody who is in sync there, and nothing is wrong with the followers. Let another broker "
-    "become the controller, which reads all states anew: zkCli.sh delete /controller, as long as /controller names a broker, "
-    "and after topic-without-id is cured where it is listed. "
-    "Find who writes there, and keep it away.",
+    "only the controller writes states of partitions in ZooKeeper",
+    "If topic-without-id is listed, fix that first. Then, if /controller names a broker, let another broker become the "
+    "controller: zkCli.sh delete /controller. The new controller reads all states again. A person or a tool has written that "
+    "partition's state (/brokers/topics/TOPIC/partitions/NUMBER/state). Since then the controller records no replica there as "
+    "in sync again, and nothing is wrong with the followers. Find out what writes there, and keep it away.",
     is_lasting=True,
 )
 ISR_INELIGIBLE = Told(

@@ -96,7 +96,7 @@ def _elected(state: State) -> State:
 
 
 def _fence(state: State, _: Step) -> State | None:
-    """From here on it goes on to its end, whatever is seen; and where the copy is about to hurt nobody is asked."""
+    """From here on it goes on to its end, whatever is seen. If the copy is about to hurt, no consent is asked for."""
     situation = situation_of_model(state)
     is_urgent = situation.is_copy_stale or situation.is_copy_failed or any(c.is_fenced for c in state.controllers)
     if state.claim is not Claim.ZOOKEEPER and not is_urgent:

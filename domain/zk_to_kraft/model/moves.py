@@ -136,8 +136,8 @@ def _claimed(state: State) -> State:
 
 
 def _zookeeper_election(state: State) -> Iterator[Move]:
-    """A broker takes a free `/controller` in 0.04 s. With `/controller_epoch` too low it can elect nobody (PF4). A topic that
-    has lost its id gets another one."""
+    """A broker takes a free `/controller` in 0.04 s. With `/controller_epoch` too low it can elect no leader (PF4). A topic
+    that has lost its id gets another one."""
     if state.claim is not Claim.NOBODY or state.is_zookeeper_silent:
         return
     for i, broker in enumerate(state.brokers, 1):

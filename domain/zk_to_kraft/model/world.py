@@ -81,7 +81,7 @@ class Checker(StrEnum):
 @dataclass(frozen=True)
 class Broker:
     """`process`: the stage of the file that it was started from; `None`: it does not run. `is_marked`: a roll of ours wrote the
-    file, and nobody has started a process since. `is_edited`: others have edited it while it runs, and not restarted it."""
+    file, and no process was started since. `is_edited`: others have edited it while it runs, and not restarted it."""
 
     file: NodeStage = NodeStage.ZOOKEEPER
     process: NodeStage | None = NodeStage.ZOOKEEPER

@@ -229,7 +229,7 @@ def fix_of(candidate: Candidate, connect: str) -> str:
         return (
             f"Write the state that the brokers have into it ({shell} set {path} '…', with leader, isr and epochs as "
             "kafka-topics.sh --describe shows them). Cure PF17 where it is found, then delete /controller once, so that a "
-            "controller reads it anew."
+            "controller reads it again."
         )
     if path.startswith("/brokers/topics/"):
         return (
@@ -237,7 +237,7 @@ def fix_of(candidate: Candidate, connect: str) -> str:
             f"elect. Otherwise correct the znode: {shell} set {path} '…'."
         )
     if path.startswith("/config/topics/"):
-        return f"Set them anew (kafka-configs.sh --alter --entity-type topics --entity-name {name}), or {shell} delete {path}."
+        return f"Set them again (kafka-configs.sh --alter --entity-type topics --entity-name {name}), or {shell} delete {path}."
     if path.startswith(("/config/", "/kafka-acl", "/delegation_token")):
         remove = f"or remove it ({shell} delete {path}) and set what it meant anew with Kafka's tools"
         return f"Correct it ({shell} set {path} '…'), {remove}."

@@ -155,7 +155,7 @@ def append_keys(source: str, keys: Iterable[str], target: str) -> str:
 
 
 def append_others(source: str, keys: Iterable[str], target: str) -> str:
-    """Append all that a file says besides these keys to another, unseen: comments too, and lines that nobody can name."""
+    """Append all that a file says besides these keys to another, unseen: comments too, and lines without a readable key."""
     return f"{_lines(source, 'others', keys)} >>{quote(target)}"
 
 
