@@ -96,12 +96,12 @@ def put_back(znode: TopicZnode, topic_id: str, spec: ClusterSpec, *, is_led_by_z
     if not is_led_by_zookeeper:
         return (
             f"Put the id back, and do not delete /controller: {write}. "
-            f"Then `{shell} get {znode.path}` shows it, and the migration continues by itself. {STALE_VERSION}"
+            f"Then `{shell} get {znode.path}` shows it, and the migration continues by itself. {STALE_VERSION}{_login(spec)}"
         )
     return (
         f"Put the id back, then elect a controller, in this order: {write}, then `{shell} delete /controller`. "
         f"Then `kafka-topics.sh --describe --topic {znode.name}` shows TopicId: {topic_id}, and every partition a leader. "
-        f"An election before that makes up another id, and brokers refuse it. {STALE_VERSION}"
+        f"An election before that makes up another id, and brokers refuse it. {STALE_VERSION}{_login(spec)}"
     )
 
 
@@ -110,7 +110,17 @@ def elect(znode: TopicZnode, spec: ClusterSpec) -> str:
     return (
         f"Elect a controller once: `{shell} delete /controller`. The next controller gives the topic an id, and brokers write "
         f"it to partition.metadata. Then `{shell} get {znode.path}` shows topic_id. It needs an inter.broker.protocol.version "
-        "of 2.8 or newer."
+        f"of 2.8 or newer.{_login(spec)}"
+    )
+
+
+def _login(spec: ClusterSpec) -> str:
+    """How to give the shell the identity that the specification names. A secret is not put into a command line."""
+    if spec.zookeeper.digest_auth is None:
+        return ""
+    return (
+        " If the shell may not write there (NoAuth), start it without a command, enter `addauth digest USER:PASSWORD` with the "
+        "identity of digest_auth, and then the command."
     )
 
 

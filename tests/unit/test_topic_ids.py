@@ -55,6 +55,13 @@ def test_an_id_that_is_on_disk_is_put_back_before_an_election() -> None:
     assert found.fix.endswith("make a new plan, or ask for the blockers again.")
 
 
+def test_a_fix_says_how_to_log_in_where_znodes_are_protected() -> None:
+    zookeeper = SPEC.zookeeper.model_copy(update={"digest_auth": "env:ZOOKEEPER_AUTH"})
+    protected = SPEC.model_copy(update={"zookeeper": zookeeper})
+    (found,) = [f for f in preflight(lost(EVERYWHERE), protected, MigrationPolicy()) if f.code == "PF17"]
+    assert "enter `addauth digest USER:PASSWORD` with the identity of digest_auth" in found.fix
+
+
 def test_a_directory_without_metadata_changes_nothing_where_the_others_agree() -> None:
     seen = with_look(lost({1: EVERYWHERE[1], 2: EVERYWHERE[2]}), (3,), topic_ids=DiskIds(without=("/data/3/orders-0",)))
     assert f'"topic_id":"{TRUE}"' in one(seen, "PF17").fix
