@@ -16,7 +16,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 
 SAYS = {
-    Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
+    Severity.BLOCKER: "Blockers: nothing starts before these are fixed, or accepted in the policy",
     Severity.WARNING: "Warnings",
     Severity.INFO: "Worth knowing",
 }
