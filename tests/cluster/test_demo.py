@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 1700
 AT_THE_GATE = 'until [ "$(curl -s $API/migrations/$ID | field gates)" != "[]" ]; do sleep 2; done\n'
 AT_THE_END = 'until [ "$(curl -s $API/migrations/$ID | field ended_at)" != null ]; do sleep 2; done\n'
-LAST_STATE = "curl -s $API/migrations/$ID | field state\n"
+LAST_STATE = "echo; curl -s $API/migrations/$ID | field state\n"
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(PATIENCE_SECONDS + 100)]
 
