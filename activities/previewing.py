@@ -77,7 +77,7 @@ class Previewing:
             command = await self._ports.ledger.command(request.command_id)
             if command is None or not _is_rollback_of(command, request.migration_id):
                 why = f"the ledger has no rollback of this migration under the id {request.command_id}"
-                return RollbackAnswer(refused_because=why)
+                return RollbackAnswer(refused_because=why, is_known=False)
             return await self._judge(request, command, cluster)
 
     async def _judge_ourselves(self, request: RollbackRequest, cluster: ClusterRecord) -> RollbackAnswer:

@@ -311,10 +311,11 @@ class RollbackRequest(Payload):
 
 
 class RollbackAnswer(Payload):
-    """Exactly one of the two: the order, or why there is none."""
+    """Exactly one of the two: the order, or why there is none. `is_known`: the ledger has the command that asked for it."""
 
     order: RevertOrder | None = None
     refused_because: str | None = None
+    is_known: bool = True
 
 
 CHECK_OF: dict[StepAction, CheckName] = {

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackMessage
+from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackAnswer, RollbackMessage
 from domain.decisions import GateName
 from domain.records import CommandKind
 from workflows.board import Board
@@ -160,11 +160,13 @@ class Messages:
                 return "accepted before"
             if message.command_id in self._orders.refused:
                 raise ApplicationError(self._orders.refused[message.command_id], type="RollbackRefused")
-            order, why = await self._verify(message)
-            told = {"by": message.by, "reason": message.reason}
+            answer = await self._verify(message)
+            order, told = answer.order, {"by": message.by, "reason": message.reason}
             if order is None:
+                why = answer.refused_because or "refused without a reason"
                 self._orders.refuse(message.command_id, why)
-                self._outbox.tell("rollback-refused", {**told, "losses": list(message.accept_loss), "why": why})
+                if message.command_id is None or not answer.is_known:  # The API tells what becomes of its own commands.
+                    self._outbox.tell("rollback-refused", {**told, "losses": list(message.accept_loss), "why": why})
                 self._outbox.send_soon()
                 raise ApplicationError(why, type="RollbackRefused")
             self._orders.turn(order)
@@ -177,32 +179,30 @@ class Messages:
             self._outbox.send_soon()
         return "accepted"
 
-    async def _verify(self, message: RollbackMessage) -> tuple[RevertOrder | None, str]:
+    async def _verify(self, message: RollbackMessage) -> RollbackAnswer:
         """The order, or why there is none."""
         try:
             self.check_rollback(message)  # It may have changed while another one was verified.
         except ApplicationError as error:
-            return None, error.message
+            return RollbackAnswer(refused_because=error.message)
         if message.command_id is not None:
             return await self._judge(message.command_id, message.reason)
         bare = self._rollback(message)
         refused = await self._write_down(bare)
         if refused is not None:
-            return None, refused
-        order, why = await self._judge(bare.command_id, message.reason)
-        if order is None:
-            self._orders.refuse(bare.command_id, why)
-            await self._take_back(bare, why)
-        return order, why
+            return RollbackAnswer(refused_because=refused)
+        answer = await self._judge(bare.command_id, message.reason)
+        if answer.refused_because is not None:
+            self._orders.refuse(bare.command_id, answer.refused_because)
+            await self._take_back(bare, answer.refused_because)
+        return answer
 
-    async def _judge(self, command_id: str, reason: str) -> tuple[RevertOrder | None, str]:
+    async def _judge(self, command_id: str, reason: str) -> RollbackAnswer:
         try:
             answer = await self._calls.accept_rollback(command_id, reason)
         except ActivityError as error:
-            return None, f"it could not be verified: {reason_of(error)}"
-        if self.is_over:
-            return None, "the migration has ended meanwhile"
-        return answer.order, answer.refused_because or "refused without a reason"
+            return RollbackAnswer(refused_because=f"it could not be verified: {reason_of(error)}")
+        return RollbackAnswer(refused_because="the migration has ended meanwhile") if self.is_over else answer
 
     # --- bare messages ---------------------------------------------------------------------------------------------
 
