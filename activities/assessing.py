@@ -152,7 +152,8 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
         approvals={gate: given for gate, given in approvals.items() if given is not None},
         seen=tuple(one for one in seen if one is not None),
         is_held=await _is_held(request, ports),
-        is_rollback_asked=is_rollback_asked(await ports.ledger.commands(request.migration_id)),
+        # It matters where an approval could let a step begin.
+        is_rollback_asked=bool(approvals) and is_rollback_asked(await ports.ledger.commands(request.migration_id)),
         reports=tuple(reports),
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         baseline=await ports.ledger.baseline(request.cluster, request.migration_id),
