@@ -303,11 +303,14 @@ def translations(variables: dict[str, str]) -> dict[str, str]:
 
 
 def errors_in(name: str) -> dict[int, str]:
+    before = locale.setlocale(locale.LC_ALL)
     try:
         locale.setlocale(locale.LC_ALL, name)
+        return {number: os.strerror(number) for number in errno.errorcode}
     except (locale.Error, ValueError):
         return {}
-    return {number: os.strerror(number) for number in errno.errorcode}
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def in_english(lines: list[str], words: dict[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """What a process prints is read where it prints it: of real processes, whose files are renamed, deleted, or others."""
 
 import json
+import locale
 import os
 import subprocess
 import sys
@@ -210,6 +211,13 @@ def test_the_language_of_errors_is_that_of_the_process(monkeypatch: pytest.Monke
     assert read_output.translations({}) == {}
     with process(environment={"LANG": "de_DE.UTF-8"}) as pid:
         assert read_output.environment(pid)["LANG"] == "de_DE.UTF-8"
+
+
+def test_a_look_leaves_the_language_of_its_own_process_as_it_was() -> None:
+    before = locale.setlocale(locale.LC_ALL)
+    read_output.translations({"LANG": "C"})
+    read_output.translations({"LANG": "xx_XX.UTF-8"})
+    assert locale.setlocale(locale.LC_ALL) == before
 
 
 def test_what_is_english_or_not_installed_is_left_as_it_is(output: Path) -> None:
