@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from domain.properties import ENCODING
-from playground.rig import FORWARD_SECONDS, Rig
+from playground.rig import Rig
 from playground.seeded_secrets import seeded
 from tests.cluster.traces import traces_of
 
@@ -30,7 +29,7 @@ def test_no_secret_of_a_file_is_stored_answered_logged_or_shown(rig: Rig) -> Non
     plan = rig.plan()
     assert not plan["is_blocked"], plan["findings"]
     migration_id = rig.migrate()
-    rig.await_event(migration_id, is_roll_of_a_broker, "a broker that is rolled", FORWARD_SECONDS)
+    rig.await_gate(migration_id)
 
     answers = dict(answers_of(rig, plan["id"], migration_id))
     found = {what: sorted(place for place, secret in secrets.items() if secret in text) for what, text in answers.items()}
@@ -46,10 +45,6 @@ def test_no_secret_of_a_file_is_stored_answered_logged_or_shown(rig: Rig) -> Non
     for place in ("ledger.db", "artefacts", str(rig.temporal.directory), ".log"):
         assert any(place in path for path in searched), f"{place} is searched: {sorted(searched)}"
     assert traces_of({place: secret.encode() for place, secret in secrets.items()}, places) == set()
-
-
-def is_roll_of_a_broker(event: dict[str, Any]) -> bool:
-    return bool(event["kind"] == "step-done" and event["data"]["action"] == "roll-node")
 
 
 def with_secrets(rig: Rig) -> dict[str, str]:
