@@ -13,6 +13,7 @@ from playground.demo.directory import DemoDirectory
 from playground.demo.leftovers import stop_all
 from playground.demo.state import Tone
 from playground.ports import PortLease
+from playground.progress import wait_while_working
 from playground.services import Program
 from playground.temporal import TemporalPorts, temporal_program
 
@@ -33,11 +34,19 @@ def cast(directory: DemoDirectory) -> Iterator[Cast]:
         yield cast
 
 
+def await_serving(cast: Cast) -> None:
+    """A worker that does not find Temporal when it starts ends by itself."""
+    workers = [cast.services.launch(program) for program in Program if program is not Program.API]
+    logs = [worker.output_file for worker in workers]
+    wait_while_working(lambda: all('"event": "serving"' in log.read_text("utf-8") for log in logs), "the workers", workers)
+
+
 @pytest.mark.timeout(300)
 def test_who_was_killed_is_told_and_runs_again(
     directory: DemoDirectory, cast: Cast, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cast.start_missing() == ("temporal", *(f"keeperless-{program.name.lower()}" for program in Program))
+    await_serving(cast)
     roll_call = RollCall(cast, directory)
     assert roll_call.changes() == []
 
