@@ -142,18 +142,20 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
     An accepted way back was verified when it was accepted: its steps do not wait for a ledger that is down.
     """
     if request.revert is not None:
-        return Ruling(is_held=await _is_held(request, ports), accepted_losses=request.revert.accepted_losses)
+        return Ruling(is_held=await _is_way_back_held(request, ports), accepted_losses=request.revert.accepted_losses)
     now = datetime.now(UTC)
     commands = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
     approvals = {gate: _given(command, request, now) for gate, command in commands.items() if command is not None}
     seen = [approval_seen(command, now) for command in commands.values() if command is not None]
+    # A step may have been waiting for a worker since before a hold, and a rollback matters where an approval lets a step begin.
+    needs_commands = isinstance(request, StepRequest) or bool(approvals)
+    asked = await ports.ledger.commands(request.migration_id) if needs_commands else ()
     reports = await ports.ledger.newest_reports(request.cluster, CheckName.METADATA)
     return Ruling(
         approvals={gate: given for gate, given in approvals.items() if given is not None},
         seen=tuple(one for one in seen if one is not None),
-        is_held=await _is_held(request, ports),
-        # It matters where an approval could let a step begin.
-        is_rollback_asked=bool(approvals) and is_rollback_asked(await ports.ledger.commands(request.migration_id)),
+        is_held=is_held(asked, request.applied_commands) if isinstance(request, StepRequest) else request.is_held,
+        is_rollback_asked=is_rollback_asked(asked),
         reports=tuple(reports),
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         baseline=await ports.ledger.baseline(request.cluster, request.migration_id),
@@ -209,21 +211,14 @@ def _given(command: Command, request: AssessRequest | StepRequest, now: datetime
     return GivenApproval(evidence_hash=command.evidence_hash, is_consumed=True)
 
 
-async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
+async def _is_way_back_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
     if isinstance(request, AssessRequest):
         return request.is_held
     try:
-        return await _is_held_in_ledger(request, ports)
+        return is_held(await ports.ledger.commands(request.migration_id), request.applied_commands)
     except Transient as error:
-        if request.revert is None:
-            raise
         activity.logger.warning("a step of the way back is taken although the ledger does not answer: %s", error)
         return False
-
-
-async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
-    """A step may have been waiting for a worker since before the hold was given."""
-    return is_held(await ports.ledger.commands(request.migration_id), request.applied_commands)
 
 
 def _elsewhere() -> Transient:
