@@ -1,5 +1,7 @@
 """An approval is one row of the ledger, and the ledger is its one arbiter.
 
+    counted            not enough people yet: the gate needs more than one approver, each with an approval of their own
+      │
     armed ──► consumed (by an attempt) ──► done
       │
       ├──► withdrawn   a person rejects
@@ -14,14 +16,19 @@ right before the first irreversible write.
 An approval that is consumed carries its whole irreversible section: attempts that follow go on under it, a retry too, and
 nothing that a person says takes effect before the section has ended. A failover is one attempt, and so is its section.
 
+Four eyes: where the ledger knows identities, the approvals of whoever asked for the migration never count, and those of
+unidentified people count no more. An admin may break glass, alone and for their own request; the ledger says so for good.
+
 All functions are pure.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from domain.decisions import GateName
+from domain.policy import MigrationPolicy, is_reason_enough
+from domain.principals import AUTHENTICATED
 from domain.records import HOLDING, LIFTING, ApprovalSeen, ApprovalState, Command, CommandKind
 
 FINAL_GATES = frozenset({GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN})
@@ -46,6 +53,20 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What an approval is held to. `are_people_known`: the ledger has identities, so that four eyes are two people's."""
+
+    policy: MigrationPolicy
+    requested_by: str
+    requested_at: datetime
+    are_people_known: bool = False
+
+    def needed(self, gate: GateName | None) -> int:
+        """How many people have to approve."""
+        return self.policy.approvers.get(gate, 1) if gate is not None and self.are_people_known else 1
+
+
+@dataclass(frozen=True)
 class Effect:
     """What a command does in the moment in which it is written: the command as it is stored, and which approvals it closes."""
 
@@ -63,6 +84,8 @@ def state_of(command: Command, now: datetime) -> ApprovalState | None:
         return None
     if command.consumed_at is not None:
         return ApprovalState.CONSUMED
+    if command.waits_for_others and not (command.expires_at is not None and command.expires_at <= now):
+        return ApprovalState.COUNTED
     is_over = command.expires_at is not None and command.expires_at <= now
     return ApprovalState.EXPIRED if is_over else ApprovalState.ARMED
 
@@ -98,31 +121,69 @@ def told_of(approval: ApprovalSeen) -> str:
     return f'{given}: armed {until}. A resume with "begin": "{approval.gate}" starts what cannot be undone'
 
 
-def effect_of(command: Command, others: Sequence[Command], expires_after: timedelta | None, now: datetime) -> Effect:
+def effect_of(command: Command, others: Sequence[Command], rules: Rules, now: datetime) -> Effect:
     """What a command does to the approvals among the migration's `others` while it is written. A refused one does nothing."""
-    armed = in_state(others, ApprovalState.ARMED, now)
     if command.refused_because is not None:
         return Effect(command)
     match command.kind:
         case CommandKind.APPROVE:
-            return _armed(command, [one for one in armed if one.gate is command.gate], expires_after, now)
+            return _armed(command, others, rules, now)
         case CommandKind.REJECT:
             return _rejecting(command, others, now)
         case CommandKind.HOLD:
-            return _holding(command, others, armed, now)
+            return _holding(command, others, now)
         case CommandKind.RESUME:
-            return Effect(_beginning(command, armed))
+            return Effect(_beginning(command, in_state(others, ApprovalState.ARMED, now)))
         case CommandKind.ROLLBACK:
             return Effect(command)
 
 
-def _armed(command: Command, before: Sequence[Command], expires_after: timedelta | None, now: datetime) -> Effect:
+def _armed(command: Command, others: Sequence[Command], rules: Rules, now: datetime) -> Effect:
     """One that is armed already stays the one that counts, whoever sends another: a retry must not void it."""
-    if before:
-        why = f"{command.gate} is approved already, by {before[-1].by} at {before[-1].at:%Y-%m-%d %H:%M:%S} UTC"
+    before = in_state(others, ApprovalState.ARMED, now, command.gate)
+    counted = [one.by for one in in_state(others, ApprovalState.COUNTED, now, command.gate) if _is_alike(one, command)]
+    why = _why_armed_already(before) or why_not_counted(command, rules) or _why_not_in_time(command, rules)
+    if not why and command.by in counted:
+        why = f"{command.by} has approved {command.gate} already, and another person has to"
+    if why:
         return Effect(command.model_copy(update={"refused_because": why}))
-    until = now + expires_after if expires_after is not None else None
-    return Effect(command.model_copy(update={"expires_at": until}))
+    expires_after = rules.policy.approval_expires_after
+    missing = 0 if command.break_glass else rules.needed(command.gate) - len({*counted, command.by})
+    update = {"expires_at": now + expires_after if expires_after is not None else None, "waits_for_others": missing > 0}
+    # Nothing is brought to the migration before there are enough.
+    return Effect(command.model_copy(update=update | ({"delivered_at": now} if missing > 0 else {})))
+
+
+def _is_alike(one: Command, other: Command) -> bool:
+    return one.evidence_hash == other.evidence_hash
+
+
+def _why_armed_already(before: Sequence[Command]) -> str:
+    if not before:
+        return ""
+    return f"{before[-1].gate} is approved already, by {before[-1].by} at {before[-1].at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def why_not_counted(approval: Command, rules: Rules) -> str:
+    """Why an approval does not count because of who gave it; empty where it does."""
+    if not rules.are_people_known:
+        return ""
+    if approval.via not in AUTHENTICATED:
+        return f"it was given by {approval.by} without authentication, which is on: only approvals of identities count"
+    if approval.by == rules.requested_by and not approval.break_glass:
+        return f"{approval.by} asked for this migration: another person has to approve {approval.gate}"
+    return ""
+
+
+def _why_not_in_time(approval: Command, rules: Rules) -> str:
+    """Also of its reason, which the policy may demand a form of."""
+    if not is_reason_enough(approval.reason, rules.policy):
+        return f"the policy asks for a reason that fits {rules.policy.reason_pattern}"
+    expires_after = rules.policy.request_expires_after
+    if expires_after is not None and approval.at >= rules.requested_at + expires_after:
+        asked = f"the request of {rules.requested_by} has expired, {expires_after} after it was made"
+        return f"{asked}: hold and resume the migration to ask again"
+    return ""
 
 
 def _rejecting(command: Command, others: Sequence[Command], now: datetime) -> Effect:
@@ -130,7 +191,7 @@ def _rejecting(command: Command, others: Sequence[Command], now: datetime) -> Ef
     consumed = in_state(others, ApprovalState.CONSUMED, now, command.gate)
     if consumed:
         return Effect(command.model_copy(update={"refused_because": too_late(consumed[-1])}))
-    armed = in_state(others, ApprovalState.ARMED, now, command.gate)
+    armed = _unused(others, now, command.gate)
     return Effect(command, _closed(armed, ApprovalState.WITHDRAWN, f"rejected by {command.by}: {command.reason}", now))
 
 
@@ -142,11 +203,15 @@ def too_late(consumed: Command) -> str:
     )
 
 
-def _holding(command: Command, others: Sequence[Command], armed: Sequence[Command], now: datetime) -> Effect:
-    """A hold voids what is armed. Within an irreversible section it takes effect afterwards: then it names the gate."""
+def _unused(commands: Sequence[Command], now: datetime, gate: GateName | None = None) -> list[Command]:
+    return [one for state in (ApprovalState.COUNTED, ApprovalState.ARMED) for one in in_state(commands, state, now, gate)]
+
+
+def _holding(command: Command, others: Sequence[Command], now: datetime) -> Effect:
+    """A hold voids what is unused. Within an irreversible section it takes effect afterwards: then it names the gate."""
     consumed = in_state(others, ApprovalState.CONSUMED, now)
     after = command.model_copy(update={"gate": consumed[-1].gate if consumed else None})
-    return Effect(after, _closed(armed, ApprovalState.VOID, f"held by {command.by}: {command.reason}", now))
+    return Effect(after, _closed(_unused(others, now), ApprovalState.VOID, f"held by {command.by}: {command.reason}", now))
 
 
 def _beginning(command: Command, armed: Sequence[Command]) -> Command:
@@ -173,7 +238,7 @@ def _closed(approvals: Sequence[Command], state: ApprovalState, because: str, no
     return tuple(one.model_copy(update=closing) for one in approvals)
 
 
-def why_not_consumed(attempt: Attempt, commands: Sequence[Command], generation: int, now: datetime) -> str | None:
+def why_not_consumed(attempt: Attempt, commands: Sequence[Command], rules: Rules, generation: int, now: datetime) -> str | None:
     """Why the approval does not allow the attempt's write, or `None` where it does.
 
     `commands`: all of the migration. `generation`: the one that holds the cluster. A consumed approval allows what follows in
@@ -195,7 +260,17 @@ def why_not_consumed(attempt: Attempt, commands: Sequence[Command], generation: 
         return "a rollback was asked for"
     if approval.evidence_hash != attempt.evidence_hash:
         return f"the evidence has changed since {approval.by} approved {attempt.gate}"
-    return None
+    return _why_too_few(approval, commands, rules, now)
+
+
+def _why_too_few(approval: Command, commands: Sequence[Command], rules: Rules, now: datetime) -> str | None:
+    """Asked again where it is consumed: an identity's approval may have been followed by authentication, or by an expiry."""
+    if why := why_not_counted(approval, rules):
+        return why
+    counted = in_state(commands, ApprovalState.COUNTED, now, approval.gate)
+    people = {approval.by, *(one.by for one in counted if _is_alike(one, approval) and not why_not_counted(one, rules))}
+    needed = 1 if approval.break_glass else rules.needed(approval.gate)
+    return None if len(people) >= needed else f"{len(people)} of {needed} people approve {approval.gate} on this evidence"
 
 
 def is_held(commands: Sequence[Command], applied: Sequence[str]) -> bool:

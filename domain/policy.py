@@ -3,8 +3,20 @@
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import SchemaError
 
+from domain.decisions import GateName
 from domain.drift.tolerations import Toleration
 
 FLUSHES = 3
@@ -17,6 +29,16 @@ def _refuse_bool(value: object) -> object:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_refuse_bool)]
+
+
+def _readable_pattern(pattern: str) -> str:
+    try:
+        TypeAdapter(Annotated[str, Field(pattern=pattern)])
+    except SchemaError as error:
+        raise ValueError(
+            "it is no regular expression (of Rust's syntax, which has neither look-around nor references)"
+        ) from error
+    return pattern
 
 
 class AcceptedFinding(BaseModel):
@@ -148,6 +170,24 @@ class MigrationPolicy(BaseModel):
         description="How long an unused approval counts, for instance while the migration is held. Afterwards the gate asks "
         "again. `null`: it counts until a person holds or rejects.",
     )
+    approvers: dict[GateName, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
+        default={},
+        description='How many people have to approve a gate, such as `{"finalize": 2}`; one where it is not named. Whoever '
+        "asked for the migration never counts. Only where authentication is on.",
+    )
+    reason_pattern: Annotated[str, AfterValidator(_readable_pattern)] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A regular expression that the reason of an approval has to contain, such as `CHANGE-[0-9]+`. "
+        "`null`: any reason.",
+    )
+    request_expires_after: Duration | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="How long after somebody asked (started the migration, or resumed it last) its gates can be approved. "
+        "Afterwards an operator asks again, by a hold and a resume. `null`: without an end.",
+    )
     recheck_interval: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),
@@ -180,6 +220,17 @@ class MigrationPolicy(BaseModel):
         default=(),
         description="Differences between ZooKeeper and KRaft that are accepted, by name, each with who accepted it and why.",
     )
+
+
+def is_reason_enough(reason: str, policy: MigrationPolicy) -> bool:
+    """Whether a reason has the form that a policy demands. Matched by pydantic, in linear time whatever the pattern is."""
+    if policy.reason_pattern is None:
+        return True
+    try:
+        TypeAdapter(Annotated[str, Field(pattern=policy.reason_pattern)]).validate_python(reason)
+    except ValidationError:
+        return False
+    return True
 
 
 MOST_DOUBLINGS = 8

@@ -59,6 +59,8 @@ class CommandKind(StrEnum):
 class ApprovalState(StrEnum):
     """The life of an approval. `domain.approvals` has the rules, the ledger applies them."""
 
+    COUNTED = "counted"
+    """It counts, and the gate needs approvals of more people."""
     ARMED = "armed"
     """It counts, and nothing irreversible has begun under it."""
     CONSUMED = "consumed"
@@ -89,7 +91,8 @@ class Command(Record):
     at, by its hash, or names the losses that it accepts.
 
     Of an approval: `expires_at`; `consumed_at` and `consumed_by`, the attempt (a step's id) that was the first to need it;
-    `closed_at`, `closed_as` and `closed_because` once it counts no more.
+    `closed_at`, `closed_as` and `closed_because` once it counts no more. `waits_for_others`: the gate needs more people, of
+    whom this was not the last. `break_glass`: an admin takes four eyes on themselves.
     """
 
     id: str
@@ -111,6 +114,8 @@ class Command(Record):
     closed_at: datetime | None = None
     closed_as: ApprovalState | None = None
     closed_because: str | None = None
+    waits_for_others: bool = False
+    break_glass: bool = False
 
 
 class HoldEffect(StrEnum):

@@ -10,16 +10,17 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from domain.approvals import Attempt, effect_of, state_of, why_not_consumed
+from domain.approvals import Attempt, Rules, effect_of, state_of, why_not_consumed
+from domain.principals import AUTHENTICATED
 from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord
-from ledger import chain, clusters, commands, migrations
+from ledger import chain, clusters, commands, keys, migrations
 from ledger.errors import NoSuchCluster
 from ledger.tables import commands as command_table
 
 CLOSING = {f"approval-{state}": state for state in (ApprovalState.VOID, ApprovalState.EXPIRED, ApprovalState.DONE)}
 """Events of a run that close the approval that they name. What a person does closes approvals in `add`."""
 
-OPEN = frozenset({ApprovalState.ARMED, ApprovalState.CONSUMED})
+OPEN = frozenset({ApprovalState.COUNTED, ApprovalState.ARMED, ApprovalState.CONSUMED})
 
 
 async def add(connection: AsyncConnection, command: Command, now: datetime) -> Command:
@@ -29,7 +30,7 @@ async def add(connection: AsyncConnection, command: Command, now: datetime) -> C
     if known is not None:
         return known
     others = await commands.find_all(connection, command.migration_id)
-    effect = effect_of(command, others, migration.policy.approval_expires_after, now)
+    effect = effect_of(command, others, await _rules(connection, migration, others), now)
     await commands.insert(connection, effect.command)
     for approval in effect.closed:
         await _close(connection, approval)
@@ -44,7 +45,7 @@ async def consume(connection: AsyncConnection, attempt: Attempt, now: datetime) 
         raise NoSuchCluster(attempt.cluster)
     migration = await migrations.lock(connection, attempt.migration_id)
     known = await commands.find_all(connection, attempt.migration_id)
-    why_not = why_not_consumed(attempt, known, cluster.generation, now)
+    why_not = why_not_consumed(attempt, known, await _rules(connection, migration, known), cluster.generation, now)
     if why_not is not None:
         return why_not
     is_armed = (command_table.c.id == attempt.command_id) & command_table.c.consumed_at.is_(None)
@@ -57,6 +58,17 @@ async def consume(connection: AsyncConnection, attempt: Attempt, now: datetime) 
     return None
 
 
+async def _rules(connection: AsyncConnection, migration: MigrationRecord, commands: Sequence[Command]) -> Rules:
+    """Whoever resumes a migration asks for it again, from then on."""
+    asked = [one.at for one in commands if one.kind is CommandKind.RESUME and one.refused_because is None]
+    return Rules(
+        migration.policy,
+        migration.requested_by,
+        max([migration.created_at, *asked]),
+        are_people_known=await keys.are_people_known(connection),
+    )
+
+
 async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:
     """Close the approvals that a run reports as over. One that was consumed meanwhile is done: its section has ended."""
     for draft in drafts:
@@ -66,6 +78,9 @@ async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) 
             state = ApprovalState.DONE if approval.consumed_at is not None else state
             closing = {"closed_as": state, "closed_at": draft.at, "closed_because": draft.data.get("why")}
             await _close(connection, approval.model_copy(update=closing))
+            for other in await commands.find_all(connection, approval.migration_id):
+                if other.waits_for_others and other.gate is approval.gate:
+                    await _close(connection, other.model_copy(update=closing))
 
 
 async def find_open(connection: AsyncConnection, migration_ids: Sequence[str], now: datetime) -> list[Command]:
@@ -74,6 +89,15 @@ async def find_open(connection: AsyncConnection, migration_ids: Sequence[str], n
     rows = (await connection.execute(query.order_by(command_table.c.at, command_table.c.id))).mappings()
     found = [Command.model_validate(dict(row)) for row in rows]
     return [one for one in found if state_of(one, now) in OPEN]
+
+
+async def void_unauthenticated(connection: AsyncConnection, now: datetime) -> None:
+    """Close every unused approval that no identity has given."""
+    is_unused = (command_table.c.kind == CommandKind.APPROVE) & command_table.c.closed_at.is_(None)
+    is_unused &= command_table.c.consumed_at.is_(None) & command_table.c.via.not_in(AUTHENTICATED)
+    because = "given before authentication was turned on: only approvals of identities count"
+    closing = {"closed_at": now, "closed_as": ApprovalState.VOID, "closed_because": because}
+    await connection.execute(update(command_table).where(is_unused).values(closing))
 
 
 async def _close(connection: AsyncConnection, approval: Command) -> None:
@@ -95,6 +119,7 @@ def _event(migration: MigrationRecord, kind: str, approval: Command, now: dateti
             "command": approval.id,
             "by": approval.by,
             "attempt": approval.consumed_by,
+            "break_glass": approval.break_glass,
             "why": approval.closed_because,
         },
     )

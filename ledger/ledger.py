@@ -189,13 +189,13 @@ class SqlLedger:
 
     async def migrations(
         self,
-        cluster: str | None = None,
+        clusters: Collection[str] | None = None,
         kind: MigrationKind | None = None,
         state: MigrationState | None = None,
         limit: int = 100,
     ) -> list[MigrationRecord]:
         """Migrations, newest first, at most `limit`. `None`: any."""
-        return await self._database.read(lambda c: migrations.find_all(c, cluster, kind, state, limit))
+        return await self._database.read(lambda c: migrations.find_all(c, clusters, kind, state, limit))
 
     # Commands
 

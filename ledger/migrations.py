@@ -3,6 +3,7 @@
 Order of locks, the same everywhere: the cluster, then its migration, then the chain of events.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from sqlalchemy import RowMapping, select, update
@@ -30,14 +31,15 @@ async def find_active(connection: AsyncConnection, cluster: str) -> MigrationRec
 
 async def find_all(
     connection: AsyncConnection,
-    cluster: str | None,
+    clusters: Collection[str] | None,
     kind: MigrationKind | None,
     state: MigrationState | None,
     limit: int,
 ) -> list[MigrationRecord]:
     """Newest first."""
     query = select(migrations).order_by(migrations.c.created_at.desc(), migrations.c.id.desc()).limit(limit)
-    wanted = ((migrations.c.cluster, cluster), (migrations.c.kind, kind), (migrations.c.state, state))
+    query = query if clusters is None else query.where(migrations.c.cluster.in_(clusters))
+    wanted = ((migrations.c.kind, kind), (migrations.c.state, state))
     for column, value in wanted:
         query = query if value is None else query.where(column == value)
     return [_record(row) for row in (await connection.execute(query)).mappings()]

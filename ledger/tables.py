@@ -6,6 +6,7 @@
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -114,6 +116,8 @@ commands = Table(
     Column("closed_at", UtcDateTime),
     Column("closed_as", Text),
     Column("closed_because", Text),
+    Column("waits_for_others", Boolean, nullable=False, server_default=false()),
+    Column("break_glass", Boolean, nullable=False, server_default=false()),
     Index("ix_commands_migration_id_at", "migration_id", "at"),
 )
 
@@ -158,6 +162,48 @@ machine_notes = Table(
     Column(
         "note", ModelJson(MachineNote), nullable=False, comment="the whole; the other columns are parts of it, to search by"
     ),
+)
+
+# Never a secret: what is kept of one is its SHA-256.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("roles", JSON, nullable=False),
+    Column("clusters", JSON(none_as_null=True)),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("revoked_at", UtcDateTime),
+    Column("revoked_by", Text),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("roles", JSON, nullable=False),
+    Column("clusters", JSON(none_as_null=True)),
+    Column("key_id", Text, ForeignKey("api_keys.id")),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
+)
+
+# What calls with an Idempotency-Key were answered. No answer yet: the call is under way, or its process died.
+answered_calls = Table(
+    "answered_calls",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("request_hash", Text, nullable=False, comment="of method, path and body"),
+    Column("at", UtcDateTime, nullable=False),
+    Column("status", Integer),
+    Column("location", Text),
+    Column("body", Text),
 )
 
 # No foreign keys: a refused call about something that does not exist is told here too.

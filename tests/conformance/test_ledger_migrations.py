@@ -169,12 +169,12 @@ class TestListingMigrations:
             return [record.id for record in await ledger.migrations(**filters)]  # type: ignore[arg-type]
 
         orders = [running.id, ids["orders", 1], ids["orders", 2], ids["orders", 3]]
-        assert await listed(cluster="orders") == orders
-        assert await listed(cluster="orders", limit=2) == orders[:2]
+        assert await listed(clusters=["orders"]) == orders
+        assert await listed(clusters=["orders"], limit=2) == orders[:2]
         assert await listed(state=MigrationState.PLANNING) == [running.id]
-        assert await listed(cluster="orders", state=MigrationState.FAILED) == orders[1:]
+        assert await listed(clusters=["orders"], state=MigrationState.FAILED) == orders[1:]
         assert len(await listed(kind=MigrationKind.ZK_TO_KRAFT)) == 7
-        assert await listed(cluster="nobody") == []
+        assert await listed(clusters=["nobody"]) == []
 
     async def test_the_same_moment_is_ordered_by_id(
         self, ledger: SqlLedger, make_spec: SPEC_MAKER, make_migration: MIGRATION_MAKER

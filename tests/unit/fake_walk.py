@@ -17,7 +17,7 @@ from activities.observing.observe import Ports
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.provisioning import Provisioning
 from activities.rolling.roll import Rolling
-from domain.approvals import Attempt, why_not_consumed
+from domain.approvals import Attempt, Rules, why_not_consumed
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, DriftReport, Verdict
@@ -33,6 +33,7 @@ from tests.unit.fake_way_back import leave_kraft, order, start_node, wipe
 
 POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+RULES = Rules(POLICY, requested_by="tests", requested_at=NOW)
 
 
 Found = dict[str, tuple[FakeCluster, StepRequest, str]]
@@ -184,7 +185,7 @@ class LedgerInMemory:
 
     async def consume_approval(self, attempt: Attempt) -> str | None:
         known, now = self._answering()._commands, datetime.now(UTC)
-        why_not = why_not_consumed(attempt, list(known.values()), self.held_by, now)
+        why_not = why_not_consumed(attempt, list(known.values()), RULES, self.held_by, now)
         approval = known.get(attempt.command_id)
         if why_not is None and approval is not None and approval.consumed_at is None:
             known[approval.id] = approval.model_copy(update={"consumed_at": now, "consumed_by": attempt.id})
