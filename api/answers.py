@@ -235,7 +235,7 @@ class CommandAnswer(Outgoing):
 
     `takes_effect_after`: the gate whose irreversible section a hold came into, and after which it takes effect. Of an
     approval: `approval`, its state; `expires_at`; `consumed_at` and `consumed_by`, the step that used it first; `closed_at`
-    and `closed_because`, once it counts no more.
+    and `closed_because`, once it counts no more; `break_glass`.
     """
 
     id: str
@@ -259,6 +259,7 @@ class CommandAnswer(Outgoing):
     consumed_by: str | None
     closed_at: datetime | None
     closed_because: str | None
+    break_glass: bool
 
     @classmethod
     def of(cls, command: Command) -> "CommandAnswer":
@@ -266,7 +267,7 @@ class CommandAnswer(Outgoing):
             status=status_of(command),
             approval=state_of(command, datetime.now(UTC)),
             takes_effect_after=command.gate if command.kind is CommandKind.HOLD else None,
-            **command.model_dump(exclude={"closed_as"}),
+            **command.model_dump(exclude={"closed_as", "waits_for_others"}),
         )
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+import structlog
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
@@ -11,18 +12,25 @@ from fastapi_offline import FastAPIOffline
 
 from api.description import describe_outputs
 from api.edge import Edge
+from api.people.access import may
+from api.people.first_key import ensure_first_key
 from api.problems import ProblemBody
-from api.routes import blockers, checks, clusters, commands, events, health, migrations, plans, reports, way_back
+from api.routes import blockers, checks, clusters, commands, events, health, keys, migrations, plans, reports, session, way_back
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from api.translation import register_translation
-from api.wiring import Wiring
+from api.wiring import SCHEMA_PAUSE, Wiring
+from domain.principals import Permission
+from ledger.errors import LedgerUnavailable
 
 CONTRACT_VERSION = "1"
 """Of the HTTP contract, not of the program: see /version."""
 
 SCHEMA_AT_START_SECONDS = 3.0
 """How long the start waits for the ledger. Later calls are answered with 503 until it is there."""
+
+
+log = structlog.get_logger()
 
 
 def create_app(
@@ -40,20 +48,22 @@ def create_app(
     )
     app.state.wiring = wiring
     app.state.is_closing = is_closing
-    for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events, health):
+    for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events):
+        app.include_router(module.router, dependencies=[may(Permission.READ)])
+    for module in (keys, session, health):
         app.include_router(module.router)
     app.add_api_route("/", _to_the_calls, include_in_schema=False)
     register_translation(app)
-    app.add_middleware(Edge, audit=wiring.audit)
+    app.add_middleware(Edge, audit=wiring.audit, identity=wiring.identity)
     describe_outputs(app)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Upgrade the schema, or go on trying; then take care of what is left undone, until the end."""
+    """Upgrade the schema and make the first key, or go on trying; then take care of what is left undone, until the end."""
     wiring: Wiring = app.state.wiring
-    upgrading = asyncio.create_task(wiring.schema.upgrade())
+    upgrading = asyncio.create_task(_prepare(wiring))
     await asyncio.wait({upgrading}, timeout=SCHEMA_AT_START_SECONDS)
     if upgrading.done():
         upgrading.result()
@@ -70,6 +80,19 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 async def _take_care(upgrading: "asyncio.Task[None]", wiring: Wiring) -> None:
     await upgrading
     await wiring.caretaker.run()
+
+
+async def _prepare(wiring: Wiring) -> None:
+    """As soon as the ledger answers."""
+    await wiring.schema.upgrade()
+    while wiring.identity.is_on:
+        try:
+            await ensure_first_key(wiring.people, wiring.settings.first_key_file)
+        except LedgerUnavailable as error:
+            log.warning("the ledger does not answer; the first key is not made yet", error=str(error))
+            await asyncio.sleep(SCHEMA_PAUSE.total_seconds())
+        else:
+            return
 
 
 async def _to_the_calls() -> RedirectResponse:

@@ -7,18 +7,20 @@ An event that the ledger could not take is kept in memory and written later; sho
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import structlog
 from starlette.requests import Request
 from starlette.types import Scope
 
 from api.problems import ProblemKind
+from domain.principals import Principal, Via
 from domain.records import EventDraft
 from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger
 
-PRINCIPAL = "local (unauthenticated)"
-"""Everybody, until there is authentication."""
+NOBODY = "unknown"
+"""The principal of a call without valid credentials."""
 
 KEPT_AT_MOST = 1000
 
@@ -41,8 +43,22 @@ class Call:
     problem: ProblemKind | None = None
     status: int = field(default=0)
     answered_at: datetime | None = None
+    about: str | None = None
+    """What else it was about, such as the id of a key."""
+    principal: Principal | None = None
+    denied: Exception | None = None
+    """Why its credentials do not say who asks."""
     is_told: bool = False
     """Whether an event of its own tells the same: that of a command that was refused."""
+
+    @property
+    def by(self) -> str:
+        """Who asked."""
+        return NOBODY if self.principal is None else self.principal.name
+
+    @property
+    def via(self) -> Via:
+        return Via.LOCAL if self.principal is None else self.principal.via
 
     @property
     def origin(self) -> dict[str, str]:
@@ -51,13 +67,17 @@ class Call:
 
     def as_event(self) -> EventDraft:
         is_accepted = self.status < 400
-        data = {
-            "principal": PRINCIPAL,
+        data: dict[str, Any] = {
+            "principal": self.by,
             **self.origin,
             "status": self.status,
             "problem": self.problem.code if self.problem else None,
             "command_id": self.command_id,
         }
+        if self.principal is not None and self.principal.via is not Via.LOCAL:
+            data |= {"via": self.principal.via, "key": self.principal.key_id}
+        if self.about is not None:
+            data["about"] = self.about
         return EventDraft(
             key=f"call/{self.id}",
             kind="call-accepted" if is_accepted else "call-refused",

@@ -265,6 +265,7 @@ def _event(record: MigrationRecord, command: Command, answer: Answer, at: dateti
             "command_id": command.id,
             "command": command.kind.value,
             "gate": command.gate,
+            "break_glass": command.break_glass,
             "preview_hash": command.preview_hash,
             "accept_loss": list(command.accept_loss),
             "by": command.by,

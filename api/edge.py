@@ -13,13 +13,16 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.audit import Audit, Call, call_in
+from api.people.identity import Identity
 from api.problems import Problem, ProblemKind, answer_of
 from api.translation import MOST_BODY_MIB, problem_of
+from ledger.errors import LedgerMisuse, LedgerUnavailable
 
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SUBJECT = re.compile(r"[A-Za-z0-9-]{1,63}")
 OUR_HOSTS = frozenset({"127.0.0.1", "localhost"})
+"""By which an API without authentication is reached."""
 PATH_KEPT = 200
 
 log = structlog.get_logger()
@@ -28,9 +31,10 @@ log = structlog.get_logger()
 class Edge:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, audit: Audit) -> None:
+    def __init__(self, app: ASGIApp, audit: Audit, identity: Identity) -> None:
         self._app = app
         self._audit = audit
+        self._identity = identity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,16 +46,25 @@ class Edge:
             await self._answer(scope, _limited(receive), _Answering(self._audit, scope, send))
 
     async def _answer(self, scope: Scope, receive: Receive, answering: "_Answering") -> None:
-        if not _is_for_us(scope):
+        if not self._identity.is_on and not _is_for_us(scope):
             await _tell(WRONG_HOST, scope, receive, answering)
             return
         try:
+            await self._identify(scope)
             await self._app(scope, receive, answering)
         except Exception as error:
             log.exception("a call failed in a way that nobody foresaw")
             if answering.has_begun:
                 raise  # Too late for another answer: the connection breaks off.
             await _tell(problem_of(error), scope, receive, answering)
+
+    async def _identify(self, scope: Scope) -> None:
+        """Routes that need nobody's name answer without one, whatever credentials a call brings."""
+        call = call_in(scope)
+        try:
+            call.principal = await self._identity.of(scope["method"], Headers(scope=scope))
+        except (Problem, LedgerUnavailable, LedgerMisuse) as error:
+            call.denied = error
 
 
 def _limited(receive: Receive) -> Receive:
@@ -97,7 +110,7 @@ class _Answering:
 
 WRONG_HOST = Problem(
     ProblemKind.WRONG_HOST,
-    "As long as there is no authentication the API answers to the names 127.0.0.1 and localhost only, "
+    "Without authentication the API answers to the names 127.0.0.1 and localhost only, "
     "so that no web page can reach it under a name of its own.",
 )
 

@@ -94,12 +94,20 @@ class GateDecision(StrEnum):
 
 
 class ApprovalRequest(Incoming):
-    """`POST /migrations/{id}/approvals`. `evidence_hash` is the open gate's: what the decision is bound to."""
+    """`POST /migrations/{id}/approvals`. `evidence_hash` is the open gate's: what the decision is bound to. `break_glass`: an
+    admin takes four eyes on themselves, alone and also for their own request; the audit says so for good."""
 
     gate: GateName
     decision: GateDecision
     reason: Reason
     evidence_hash: Sha256
+    break_glass: StrictBool = False
+
+    @model_validator(mode="after")
+    def _break_no_glass_to_reject(self) -> Self:
+        if self.break_glass and self.decision is GateDecision.REJECT:
+            raise ValueError("Nobody needs to break glass to reject: leave break_glass out")
+        return self
 
 
 class RollbackRequest(Incoming):

@@ -8,9 +8,9 @@ import structlog
 import uvicorn
 
 from api.app import create_app
-from api.audit import PRINCIPAL
 from api.settings import ApiSettings
 from console.program import CannotStart, Program, run_program
+from domain.principals import LOCAL
 from ledger.errors import LedgerMisuse
 
 STREAMS_END_WITHIN_SECONDS = 5
@@ -39,12 +39,13 @@ def serve() -> int:
         server = _server(settings)
     except LedgerMisuse as error:
         raise CannotStart(f"KEEPERLESS_LEDGER_URL: {error}") from error
-    log.warning(
-        "there is no authentication yet, so only this machine is served",
-        address=settings.bind_address,
-        port=settings.port,
-        principal=PRINCIPAL,
-    )
+    if not settings.is_auth_on:
+        log.warning(
+            "authentication is off, so only this machine is served",
+            address=settings.bind_address,
+            port=settings.port,
+            principal=LOCAL,
+        )
     # uvicorn raises a signal again when it has stopped. These handlers make that harmless, so that we leave as we want to.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)

@@ -5,10 +5,13 @@ Temporal's own settings are not here: `TEMPORAL_ADDRESS` and its kin, read by `t
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, HttpUrl, field_validator
+from pydantic import Field, HttpUrl, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from api.people.tokens import Provider
 
 LOOPBACK = "127.0.0.1"
 
@@ -32,7 +35,7 @@ class ApiSettings(BaseSettings):
     )
     bind_address: str = Field(
         default=LOOPBACK,
-        description="Address to listen on. Only 127.0.0.1 as long as there is no authentication.",
+        description="Address to listen on. Only 127.0.0.1 without authentication.",
     )
     port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8080, description="Port to listen on. 0: any free one.")
     temporal_ui_url: HttpUrl | None = Field(
@@ -67,12 +70,66 @@ class ApiSettings(BaseSettings):
         description="A plan that is older than this starts no migration: people should read a new one.",
     )
 
-    @field_validator("bind_address")
-    @classmethod
-    def _refuse_other_addresses(cls, address: str) -> str:
-        if address != LOOPBACK:
+    auth: Literal["on", "off"] = Field(
+        default="off",
+        description="Whether callers have to say who they are. `off`: everybody is the same principal, and the API listens on "
+        "127.0.0.1 only.",
+    )
+    first_key_file: Path = Field(
+        default=STATE / "first-key",
+        description="Where the API leaves the first admin's key (mode 0600), with authentication and no valid admin's key.",
+    )
+    public_url: HttpUrl | None = Field(
+        default=None,
+        description="Under which address browsers reach the API, where a proxy serves TLS. With https the session's cookie is "
+        "sent through TLS only.",
+    )
+    oidc_issuer: str | None = Field(
+        default=None,
+        description="Issuer of OIDC tokens that are accepted beside API keys, exactly as the provider names itself. https, "
+        "but on this machine itself.",
+    )
+    oidc_audience: str | None = Field(default=None, description="Audience that such a token must be for.")
+    oidc_principal_claim: str = Field(
+        default="sub", description="The claim that names the principal: one that people cannot change themselves."
+    )
+    oidc_roles_claim: str = Field(
+        default="roles", description="The claim with the roles, dotted where it lies deeper, such as `realm_access.roles`."
+    )
+    oidc_role_prefix: str = Field(default="keeperless-", description="What comes before a role's name in that claim.")
+
+    @property
+    def is_auth_on(self) -> bool:
+        return self.auth == "on"
+
+    @property
+    def is_served_by_https(self) -> bool:
+        return self.public_url is not None and self.public_url.scheme == "https"
+
+    @property
+    def oidc(self) -> Provider | None:
+        """The provider, if one is configured."""
+        if self.oidc_issuer is None or self.oidc_audience is None:
+            return None
+        claims = (self.oidc_principal_claim, self.oidc_roles_claim)
+        return Provider(self.oidc_issuer, self.oidc_audience, *claims, self.oidc_role_prefix)
+
+    @model_validator(mode="after")
+    def _refuse_other_addresses(self) -> Self:
+        if self.bind_address != LOOPBACK and not self.is_auth_on:
             raise ValueError(
-                f"there is no authentication yet, so the API listens on {LOOPBACK} only: unset KEEPERLESS_BIND_ADDRESS, "
-                "and reach it through an SSH tunnel"
+                f"KEEPERLESS_BIND_ADDRESS: without authentication the API listens on {LOOPBACK} only. Set KEEPERLESS_AUTH=on, "
+                "or unset it and reach the API through an SSH tunnel"
             )
-        return address
+        return self
+
+    @model_validator(mode="after")
+    def _need_whole_providers(self) -> Self:
+        if (self.oidc_issuer is None) is not (self.oidc_audience is None):
+            raise ValueError("KEEPERLESS_OIDC_ISSUER: set it and KEEPERLESS_OIDC_AUDIENCE, or neither")
+        issuer = urlsplit(self.oidc_issuer or "https://")
+        if issuer.scheme != "https" and issuer.hostname not in {LOOPBACK, "localhost"}:
+            raise ValueError(
+                "KEEPERLESS_OIDC_ISSUER: use https, for whoever can change what an http:// provider answers makes tokens"
+            )
+        return self

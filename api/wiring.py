@@ -11,12 +11,15 @@ from api.audit import Audit
 from api.caretaker import Caretaker, Schema
 from api.commands import Courier
 from api.findings import Findings
+from api.people.identity import Identity
+from api.people.tokens import Tokens
 from api.settings import ApiSettings
 from api.starting import Starter
 from api.temporal import Temporal
 from api.unattended import Unattended
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger
+from ledger.people import SqlPeople
 
 LEDGER_TIMEOUTS = Timeouts(call=timedelta(seconds=1.5), lock=timedelta(seconds=1))
 """A caller is answered within two seconds."""
@@ -39,6 +42,8 @@ class Wiring:
     courier: Courier
     caretaker: Caretaker
     findings: Findings
+    people: SqlPeople
+    identity: Identity
 
     @classmethod
     def of(cls, settings: ApiSettings, temporal: Temporal) -> "Wiring":
@@ -47,6 +52,8 @@ class Wiring:
         ledger = SqlLedger(database)
         audit = Audit(ledger)
         courier = Courier(ledger, temporal)
+        people = SqlPeople(database)
+        tokens = None if settings.oidc is None else Tokens(settings.oidc)
         starter = Starter(ledger, temporal, settings.start_patience)
         return cls(
             settings=settings,
@@ -60,6 +67,8 @@ class Wiring:
             courier=courier,
             caretaker=Caretaker(ledger, courier, starter, audit, settings.care_interval),
             findings=Findings(DirectoryArtefacts(settings.artefacts)),
+            people=people,
+            identity=Identity(people if settings.is_auth_on else None, tokens),
         )
 
 

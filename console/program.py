@@ -65,10 +65,12 @@ def run_program(program: Program, serve: Callable[[], int]) -> NoReturn:
 
 def wrong_settings(error: ValidationError) -> str:
     """Each wrong setting by the name of its variable, without its value."""
-    return "; ".join(
-        f"{'.'.join(('KEEPERLESS_' + str(part).upper()) for part in each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
-        for each in error.errors()
-    )
+    return "; ".join(": ".join([*_variable(each["loc"]), each["msg"].removeprefix("Value error, ")]) for each in error.errors())
+
+
+def _variable(loc: tuple[int | str, ...]) -> list[str]:
+    """Nothing where several settings together are wrong: then the message names them."""
+    return [".".join(f"KEEPERLESS_{part}".upper() for part in loc)] if loc else []
 
 
 def default_of(value: object) -> str:

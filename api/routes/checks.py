@@ -6,6 +6,8 @@ from fastapi import APIRouter, Request, Response
 from api.audit import call_of
 from api.checking import find_check, start_check
 from api.links import check_url
+from api.people.access import may
+from api.people.idempotency import IdempotentRoute
 from api.report_answers import CheckAnswer, CheckList, FindingPage
 from api.requests import CheckOrder, Limit, NamedCluster, NamedReport
 from api.routes.clusters import registered
@@ -14,11 +16,12 @@ from api.wiring import UsableWiring, Wiring
 from domain.contracts import CheckRequest
 from domain.drift.report import DriftReport
 from domain.policy import MigrationPolicy
+from domain.principals import Permission
 
-router = APIRouter(prefix="/clusters/{name}/checks", tags=["checks"])
+router = APIRouter(prefix="/clusters/{name}/checks", tags=["checks"], route_class=IdempotentRoute)
 
 
-@router.post("", status_code=202)
+@router.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
 async def run_check(
     name: NamedCluster, asked: CheckOrder, request: Request, response: Response, wiring: UsableWiring
 ) -> CheckAnswer:

@@ -8,11 +8,13 @@ from api.answers import ClusterAnswer, ClusterList
 from api.audit import call_of
 from api.links import cluster_url
 from api.observing import observe
+from api.people.access import may, principal_of
 from api.problems import FieldError, invalid_request
 from api.requests import NamedCluster
 from api.spec_errors import spec_errors
 from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
+from domain.principals import Permission
 from domain.questions import ClusterSight
 from domain.records import ClusterRecord
 from ledger.errors import ActiveMigration, NoSuchCluster
@@ -20,7 +22,11 @@ from ledger.errors import ActiveMigration, NoSuchCluster
 router = APIRouter(prefix="/clusters", tags=["clusters"])
 
 
-@router.put("/{name}", responses={201: {"model": ClusterAnswer, "description": "The cluster is new."}})
+@router.put(
+    "/{name}",
+    responses={201: {"model": ClusterAnswer, "description": "The cluster is new."}},
+    dependencies=[may(Permission.OPERATE)],
+)
 async def put_cluster(
     name: NamedCluster, spec: ClusterSpec, request: Request, response: Response, wiring: UsableWiring
 ) -> ClusterAnswer:
@@ -51,9 +57,11 @@ async def _put(wiring: UsableWiring, spec: ClusterSpec) -> tuple[ClusterRecord, 
 
 
 @router.get("")
-async def list_clusters(wiring: UsableWiring) -> ClusterList:
-    """All registered clusters, by name."""
-    return ClusterList(items=[ClusterAnswer.of(record) for record in await wiring.ledger.clusters()])
+async def list_clusters(request: Request, wiring: UsableWiring) -> ClusterList:
+    """All registered clusters in the principal's scope, by name."""
+    principal = principal_of(request)
+    seen = [record for record in await wiring.ledger.clusters() if principal.is_in_scope(record.spec.name)]
+    return ClusterList(items=[ClusterAnswer.of(record) for record in seen])
 
 
 @router.get("/{name}")

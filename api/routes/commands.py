@@ -8,14 +8,17 @@ import uuid_utils
 from fastapi import APIRouter, Request, Response
 
 from api.answers import CommandAnswer, CommandList
-from api.audit import PRINCIPAL, call_of
+from api.audit import Call, call_of
 from api.commands import CommandStatus, status_of
 from api.links import migration_url
+from api.people.access import forbidden, may, principal_of
+from api.people.idempotency import IdempotentRoute
 from api.problems import FieldError, Problem, ProblemKind, invalid_request
-from api.requests import ApprovalRequest, HoldRequest, NamedMigration, ResumeRequest, RollbackRequest
-from api.routes.migrations import VIA, existing
+from api.requests import ApprovalRequest, GateDecision, HoldRequest, NamedMigration, ResumeRequest, RollbackRequest
+from api.routes.migrations import existing
 from api.wiring import UsableWiring, Wiring
 from domain.approvals import in_state
+from domain.principals import Permission, Via
 from domain.records import ApprovalState, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
 from ledger.errors import MigrationHasEnded
@@ -27,39 +30,70 @@ WHAT_LEADS_BACK_FROM = {
 }
 """What can be done about a migration that ended like this. After the other ends the cluster may be half-way."""
 
-router = APIRouter(prefix="/migrations/{migration_id}", tags=["commands"])
+router = APIRouter(prefix="/migrations/{migration_id}", tags=["commands"], route_class=IdempotentRoute)
 
 
 @router.post(
     "/approvals",
     status_code=201,
+    dependencies=[may(Permission.DECIDE)],
     responses={202: {"model": CommandAnswer, "description": "No worker answered in time. It is delivered later."}},
 )
 async def decide(
     migration_id: NamedMigration, asked: ApprovalRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> CommandAnswer:
-    """Approve or reject at an open gate, on the evidence with this hash. A rejection withdraws an approval that is armed."""
-    command = _command(migration_id, asked.decision.command, asked.reason, gate=asked.gate, evidence_hash=asked.evidence_hash)
+    """Approve or reject at an open gate, on the evidence with this hash. A rejection withdraws an approval that is armed: the
+    approver's own, or any where an admin rejects. `break_glass`: an admin approves alone, whoever asked."""
+    await _ensure_may_decide(migration_id, asked, request, wiring)
+    command = _command(
+        request,
+        migration_id,
+        asked.decision.command,
+        asked.reason,
+        gate=asked.gate,
+        evidence_hash=asked.evidence_hash,
+        break_glass=asked.break_glass,
+    )
     answer = await _submit(command, request, wiring)
     if answer.status is CommandStatus.PENDING:
         response.status_code = 202
     return answer
 
 
-@router.post("/hold", status_code=202)
+async def _ensure_may_decide(migration_id: UUID, asked: ApprovalRequest, request: Request, wiring: Wiring) -> None:
+    """Four eyes. The ledger checks the same when it writes the approval and when it is consumed: here it is told as a 403."""
+    principal, record = principal_of(request), await existing(wiring, migration_id)
+    _about(call_of(request), record)
+    if principal.via is Via.LOCAL or (principal.is_admin and (asked.break_glass or asked.decision is GateDecision.REJECT)):
+        return
+    if asked.break_glass:
+        raise forbidden("Only an admin may break glass.")
+    if asked.decision is GateDecision.APPROVE and principal.name == record.requested_by:
+        raise Problem(
+            ProblemKind.OWN_REQUEST,
+            f"{principal.name} asked for this migration, so another person has to approve it. In an emergency an admin may "
+            'approve it alone, with "break_glass": true and the reason: that stays in the audit.',
+        )
+    opened = await wiring.ledger.open_approvals([record.id])
+    others = [one for one in opened if one.gate is asked.gate and one.by != principal.name and one.consumed_at is None]
+    if asked.decision is GateDecision.REJECT and others:
+        raise forbidden(f"Only {others[-1].by} or an admin may withdraw this approval. To stop the migration, hold it.")
+
+
+@router.post("/hold", status_code=202, dependencies=[may(Permission.STOP)])
 async def hold(migration_id: NamedMigration, asked: HoldRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
     """Finish the node in hand, start no other. It voids every approval that is armed. Within an irreversible section it takes
     effect after that: then `takes_effect_after` names its gate."""
-    return await _submit(_command(migration_id, CommandKind.HOLD, asked.reason), request, wiring)
+    return await _submit(_command(request, migration_id, CommandKind.HOLD, asked.reason), request, wiring)
 
 
-@router.post("/resume", status_code=202)
+@router.post("/resume", status_code=202, dependencies=[may(Permission.OPERATE)])
 async def resume(migration_id: NamedMigration, asked: ResumeRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
     """Go on after a hold. Where an approval is armed, `begin` has to name its gate: the resume starts what cannot be undone."""
-    return await _submit(_command(migration_id, CommandKind.RESUME, asked.reason, gate=asked.begin), request, wiring)
+    return await _submit(_command(request, migration_id, CommandKind.RESUME, asked.reason, gate=asked.begin), request, wiring)
 
 
-@router.post("/rollback", status_code=202)
+@router.post("/rollback", status_code=202, dependencies=[may(Permission.OPERATE)])
 async def rollback(
     migration_id: NamedMigration, asked: RollbackRequest, request: Request, wiring: UsableWiring
 ) -> CommandAnswer:
@@ -67,7 +101,7 @@ async def rollback(
     this call: then the command is `pending`, and `GET /migrations/{id}/commands` tells the answer when it is there."""
     await _ensure_named(asked, migration_id, wiring)
     bound_to = {"preview_hash": asked.preview_hash, "accept_loss": tuple(asked.accept_loss)}
-    return await _submit(_command(migration_id, CommandKind.ROLLBACK, asked.reason, **bound_to), request, wiring)
+    return await _submit(_command(request, migration_id, CommandKind.ROLLBACK, asked.reason, **bound_to), request, wiring)
 
 
 async def _ensure_named(asked: RollbackRequest, migration_id: UUID, wiring: Wiring) -> None:
@@ -92,7 +126,7 @@ async def list_commands(migration_id: NamedMigration, wiring: UsableWiring) -> C
 async def _submit(command: Command, request: Request, wiring: UsableWiring) -> CommandAnswer:
     record = await existing(wiring, command.migration_id)
     call = call_of(request)
-    call.cluster, call.migration_id = record.cluster, record.id
+    _about(call, record)
     if record.ended_at is not None:
         if command.kind is CommandKind.ROLLBACK:
             raise _too_late(record)
@@ -103,6 +137,10 @@ async def _submit(command: Command, request: Request, wiring: UsableWiring) -> C
         call.is_told = True
         raise await _refusal(stored, wiring)
     return CommandAnswer.of(stored)
+
+
+def _about(call: Call, record: MigrationRecord) -> None:
+    call.cluster, call.migration_id = record.cluster, record.id
 
 
 async def _refusal(refused: Command, wiring: Wiring) -> Problem:
@@ -125,14 +163,15 @@ def _too_late(record: MigrationRecord) -> Problem:
     return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {record.progress.state}. {what_to_do}")
 
 
-def _command(migration_id: UUID, kind: CommandKind, reason: str, **bound_to: Any) -> Command:  # noqa: ANN401 - of `Command`
+def _command(request: Request, migration_id: UUID, kind: CommandKind, reason: str, **bound_to: Any) -> Command:  # noqa: ANN401 - of `Command`
+    call = call_of(request)
     return Command(
         id=str(uuid_utils.uuid7()),
         migration_id=str(migration_id),
         kind=kind,
         reason=reason,
-        by=PRINCIPAL,
-        via=VIA,
+        by=call.by,
+        via=call.via,
         at=datetime.now(UTC),
         **bound_to,
     )

@@ -8,8 +8,10 @@ import uuid_utils
 from fastapi import APIRouter, Query, Request, Response
 
 from api.answers import MigrationAnswer, MigrationList
-from api.audit import PRINCIPAL, call_of
+from api.audit import Call, call_of
 from api.links import migration_url
+from api.people.access import ensure_in_scope, may, principal_of
+from api.people.idempotency import IdempotentRoute
 from api.planning import ensure_startable
 from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
@@ -20,6 +22,7 @@ from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.drift.report import DriftReport
 from domain.plans import Plan
+from domain.principals import Permission
 from domain.records import (
     ClusterRecord,
     Command,
@@ -32,13 +35,10 @@ from domain.records import (
 )
 from ledger.errors import NoSuchMigration
 
-VIA = "api"
-"""How commands came that came through this door."""
-
-router = APIRouter(prefix="/migrations", tags=["migrations"])
+router = APIRouter(prefix="/migrations", tags=["migrations"], route_class=IdempotentRoute)
 
 
-@router.post("", status_code=202)
+@router.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
 async def start_migration(
     asked: MigrationRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> MigrationAnswer:
@@ -50,9 +50,10 @@ async def start_migration(
     """
     call = call_of(request)
     call.cluster = asked.cluster
+    ensure_in_scope(principal_of(request), asked.cluster)
     cluster = await registered(wiring, asked.cluster)
-    record = _planned(asked, cluster, await _plan_of(asked, cluster, wiring))
-    hold = _hold_of(record) if asked.hold else None
+    record = _planned(asked, cluster, await _plan_of(asked, cluster, wiring), call)
+    hold = _hold_of(record, call) if asked.hold else None
     await wiring.starter.start(record, hold)
     call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
     response.headers["Location"] = migration_url(record.id)
@@ -61,6 +62,7 @@ async def start_migration(
 
 @router.get("")
 async def list_migrations(
+    request: Request,
     wiring: UsableWiring,
     cluster: Annotated[ClusterName | None, Query()] = None,
     kind: Annotated[MigrationKind | None, Query()] = None,
@@ -68,7 +70,8 @@ async def list_migrations(
     limit: Limit = 50,
 ) -> MigrationList:
     """Migrations, newest first."""
-    records = await wiring.ledger.migrations(cluster, kind, state, limit)
+    clusters = principal_of(request).clusters if cluster is None else {cluster}
+    records = await wiring.ledger.migrations(clusters, kind, state, limit)
     return MigrationList(items=[await _answer(record, wiring) for record in records])
 
 
@@ -117,7 +120,7 @@ async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiri
     return plan
 
 
-def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None) -> MigrationRecord:
+def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None, call: Call) -> MigrationRecord:
     now = datetime.now(UTC)
     return MigrationRecord(
         id=str(uuid_utils.uuid7()),
@@ -126,7 +129,7 @@ def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None)
         kind=asked.kind,
         policy=asked.policy if plan is None else plan.policy,
         spec_revision=cluster.revision,
-        requested_by=PRINCIPAL,
+        requested_by=call.by,
         created_at=now,
         workflow_id=workflow_id(cluster.spec.cluster_id),
         plan_id=None if plan is None else plan.id,
@@ -134,7 +137,7 @@ def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None)
     )
 
 
-def _hold_of(record: MigrationRecord) -> Command:
+def _hold_of(record: MigrationRecord, call: Call) -> Command:
     """The hold with which a migration starts: delivered, because the start says it."""
     return Command(
         id=str(uuid_utils.uuid7()),
@@ -142,7 +145,7 @@ def _hold_of(record: MigrationRecord) -> Command:
         kind=CommandKind.HOLD,
         reason="started held",
         by=record.requested_by,
-        via=VIA,
+        via=call.via,
         at=record.created_at,
         delivered_at=record.created_at,
     )

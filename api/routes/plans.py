@@ -9,10 +9,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from api import pages
-from api.audit import PRINCIPAL, call_of
+from api.audit import call_of
 from api.links import plan_url
 from api.negotiation import form_for
 from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
+from api.people.access import ensure_in_scope, may, principal_of
+from api.people.idempotency import IdempotentRoute
 from api.plan_answers import PlanAnswer, PlanList, PlanSummary
 from api.plan_page import page_of, page_without_plan
 from api.planning import PlanInMaking, find_plan, plans_in_making, start_plan
@@ -23,28 +25,31 @@ from api.standing import Standing, StandingState
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
 from domain.plans import Plan
+from domain.principals import Permission
 from domain.questions import PlanRequest
 
 NamedPlan = Annotated[UUID, Path(alias="plan_id")]
 Before = Annotated[UUID | None, Query(alias="cursor", description="`next_cursor` of the page before.")]
 
-router = APIRouter(prefix="/plans", tags=["plans"])
+router = APIRouter(prefix="/plans", tags=["plans"], route_class=IdempotentRoute)
 
 
-@router.post("", status_code=202)
+@router.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
 async def make_plan(asked: PlanOrder, request: Request, response: Response, wiring: UsableWiring) -> PlanAnswer:
     """Make a plan: findings, waves, the difference of every file, restarts, what cannot be undone, what it will take.
 
     Nothing is changed. What comes of it has the address in `Location`.
     """
-    call_of(request).cluster = asked.cluster
+    call = call_of(request)
+    call.cluster = asked.cluster
+    ensure_in_scope(principal_of(request), asked.cluster)
     await registered(wiring, asked.cluster)
     order = PlanRequest(
         plan_id=str(uuid_utils.uuid7()),
         cluster=asked.cluster,
         kind=asked.kind,
         policy=asked.policy,
-        requested_by=PRINCIPAL,
+        requested_by=call.by,
         requested_at=datetime.now(UTC),
     )
     standing = await start_plan(wiring.temporal, order, is_rehearsed=asked.rehearse)
@@ -54,6 +59,7 @@ async def make_plan(asked: PlanOrder, request: Request, response: Response, wiri
 
 @router.get("")
 async def list_plans(
+    request: Request,
     wiring: UsableWiring,
     cluster: Annotated[ClusterName | None, Query()] = None,
     limit: Limit = 50,
@@ -68,6 +74,8 @@ async def list_plans(
     made = {plan.id for plan in found}
     items = [PlanSummary.in_making(plan) for plan in making if plan.id not in made]
     items += [PlanSummary.of(plan) for plan in found[:limit]]
+    principal = principal_of(request)
+    items = [item for item in items if principal.is_in_scope(item.cluster)]
     return PlanList(items=items, next_cursor=next_cursor, unlooked=unlooked)
 
 

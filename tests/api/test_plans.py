@@ -415,7 +415,7 @@ async def test_a_plan_with_blockers_starts_nothing(api: Any, expect_problem: Exp
     problem = expect_problem(await start(api, plan), 422, "plan-blocked")
     assert problem["findings"] == [DEAD.model_dump(mode="json")]
     assert problem["links"] == {"plan": f"/plans/{plan.id}"}
-    assert await api.wiring.ledger.migrations(plan.cluster) == []
+    assert await api.wiring.ledger.migrations([plan.cluster]) == []
 
 
 ANOTHER_REVISION = ("the cluster's specification", "revision 1", "revision 7")
@@ -437,7 +437,7 @@ async def test_an_outdated_plan_starts_nothing(
     (finding,) = problem["findings"]
     assert (finding["code"], finding["object"], finding["observed"]) == (MOVED, *expected[:2])
     assert finding["expected"].endswith(expected[2])
-    assert await api.wiring.ledger.migrations(plan.cluster) == []
+    assert await api.wiring.ledger.migrations([plan.cluster]) == []
     refused = [event.data["problem"] for event in await api.wiring.ledger.events() if event.kind == "call-refused"]
     assert refused[-1] == "plan-outdated"
 

@@ -58,6 +58,6 @@ def test_what_the_readme_says_of_limits_is_so() -> None:
     from playground.temporal import SEARCH_ATTRIBUTES
 
     assert f"Kafka {SUPPORTED_RELEASE}.x only" in README
-    with pytest.raises(ValueError, match="no authentication"):
+    with pytest.raises(ValueError, match="without authentication"):
         ApiSettings(bind_address="0.0.0.0")  # noqa: S104 - that it is refused is the point
     assert all(f"`{name}`" in README for name in SEARCH_ATTRIBUTES)
