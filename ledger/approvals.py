@@ -20,6 +20,9 @@ from ledger.tables import commands as command_table
 CLOSING = {f"approval-{state}": state for state in (ApprovalState.VOID, ApprovalState.EXPIRED, ApprovalState.DONE)}
 """Events of a run that close the approval that they name. What a person does closes approvals in `add`."""
 
+APPROVED = "approved"
+"""The event of a run that took an approval."""
+
 OPEN = frozenset({ApprovalState.COUNTED, ApprovalState.ARMED, ApprovalState.CONSUMED})
 
 
@@ -67,6 +70,19 @@ async def _rules(connection: AsyncConnection, migration: MigrationRecord, comman
         max([migration.created_at, *asked]),
         are_people_known=await keys.are_people_known(connection),
     )
+
+
+async def as_known(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> list[EventDraft]:
+    """A run says `approved` of any message that has the form of the API's. The audit says so only of what the ledger has."""
+    return [await _as_known(connection, draft) if draft.kind == APPROVED else draft for draft in drafts]
+
+
+async def _as_known(connection: AsyncConnection, draft: EventDraft) -> EventDraft:
+    approval = await commands.find(connection, str(draft.data.get("command")))
+    if approval is not None and approval.migration_id == draft.migration_id:
+        return draft
+    why = "the ledger has no such approval: the message did not come through the API, and moves nothing"
+    return draft.model_copy(update={"kind": "message-ignored", "data": {**draft.data, "order": "approve", "why": why}})
 
 
 async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:

@@ -323,7 +323,7 @@ class SqlLedger:
 
         async def write(connection: AsyncConnection) -> None:
             migration = await migrations.lock(connection, migration_id)
-            await chain.append(connection, drafts)
+            await chain.append(connection, await approvals.as_known(connection, drafts))
             await approvals.close_told(connection, drafts)
             if progress is not None:
                 await migrations.set_progress(connection, migration, progress, at, self._now(), as_of)
