@@ -28,7 +28,10 @@ def _refuse_bool(value: object) -> object:
     return None if isinstance(value, bool) else value
 
 
-Duration = Annotated[timedelta, BeforeValidator(_refuse_bool)]
+LONGEST = timedelta(days=3660)
+"""Ten years: any moment that comes after such a time can be written down."""
+
+Duration = Annotated[timedelta, BeforeValidator(_refuse_bool), Field(le=LONGEST)]
 
 
 def _readable_pattern(pattern: str) -> str:
@@ -77,6 +80,7 @@ class MigrationPolicy(BaseModel):
     stable_samples: StrictInt = Field(
         default=3,
         ge=1,
+        le=1000,
         description="Consecutive good observations that prove a restarted node well. One sample can be luck.",
     )
     restart_deadline: Duration = Field(

@@ -336,3 +336,18 @@ async def test_a_policy_travels_with_the_migration(api: Any) -> None:
     spec = await api.registered()
     body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"min_soak": "P1D"}}
     assert (await api.http.post("/migrations", json=body)).json()["policy"]["min_soak"] == "P1D"
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [
+        ({"stable_samples": 2**40}, "policy.stable_samples"),
+        ({"approval_expires_after": "P100Y"}, "policy.approval_expires_after"),
+    ],
+)
+async def test_a_policy_beyond_all_bounds_is_refused(
+    api: Any, expect_problem: Callable[..., dict[str, Any]], policy: dict[str, Any], field: str
+) -> None:
+    """Before, such numbers overflowed: an answer of 500, or no moment at which an approval would have expired."""
+    answer = await api.post_migration((await api.registered()).name, policy=policy)
+    assert [error["field"] for error in expect_problem(answer, 422, "invalid-request")["errors"]] == [field]
