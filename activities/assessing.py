@@ -27,7 +27,7 @@ from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, T
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
-from domain.records import ApprovalState, ClusterRecord, Command, CommandKind, EventDraft
+from domain.records import ApprovalState, ClusterRecord, Command, CommandKind, EventDraft, Sample
 from domain.set_back import KIND, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
@@ -37,6 +37,9 @@ from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 
 T = TypeVar("T")
+
+SAMPLE_SECONDS = 10.0
+"""Between two samples of the numbers while nothing changes: the ledger thins them out."""
 
 SPARED = 9
 """For one second of looking before the start, those in which nobody looks."""
@@ -62,6 +65,7 @@ class Assessing:
     async def watch(self, request: AssessRequest) -> Assessment:
         """Assess again and again until the decision's digest is not `request.seen` any more."""
         async with heartbeating():
+            sampled = time.monotonic()  # what the wait began with was recorded with the progress
             while True:
                 begun = time.monotonic()
                 assessment, _, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
@@ -69,7 +73,18 @@ class Assessing:
                     await self._keep(request, assessment, content)
                     return assessment
                 request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
+                if begun - sampled >= SAMPLE_SECONDS:
+                    await self._sample(request, assessment)
+                    sampled = begun
                 await asyncio.sleep(pause_after(assessment.phase, time.monotonic() - begun, request.policy))
+
+    async def _sample(self, request: AssessRequest, assessment: Assessment) -> None:
+        """No wait depends on it: a ledger that does not answer leaves a gap in the plot."""
+        try:
+            sample = Sample(at=assessment.observed_at, numbers=assessment.numbers)
+            await self._ports.ledger.add_sample(request.migration_id, sample)
+        except KeeperlessError as error:
+            activity.logger.warning("a sample is not kept: %s", error)
 
     async def _keep(self, request: AssessRequest, assessment: Assessment, content: bytes) -> None:
         """Store what was seen; the way back needs no store, nor does what turns us round."""

@@ -108,6 +108,7 @@ def seen(command: Command, now: datetime) -> ApprovalSeen | None:
         at=command.at,
         until=command.expires_at,
         consumed_at=command.consumed_at,
+        evidence_hash=command.evidence_hash,
     )
 
 

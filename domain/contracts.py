@@ -12,7 +12,19 @@ from domain.blocker import Blocker
 from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
-from domain.records import ApprovalSeen, ClusterRecord, CommandKind, EventDraft, Hold, NodeStatus, OpenGate, Progress, Waiting
+from domain.records import (
+    ApprovalSeen,
+    ClusterRecord,
+    CommandKind,
+    EventDraft,
+    Hold,
+    Measured,
+    NodeStatus,
+    OpenGate,
+    PhaseStep,
+    Progress,
+    Waiting,
+)
 from domain.set_back import RunPosition
 
 
@@ -99,6 +111,7 @@ class CarriedState(Payload):
     phase: str | None = None
     step_count: int = 0
     restarts: dict[str, int] = Field(default_factory=dict)
+    restarted_at: dict[str, datetime] = Field(default_factory=dict)
     approvals: dict[GateName, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
     refused_commands: dict[str, str] = Field(default_factory=dict)
@@ -188,7 +201,8 @@ class Assessment(Payload):
     `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times; in a hold the nodes
     too. `evidence_hash`: of the evidence as it is now. `approvals`: those that the workflow asked about, as the ledger has
     them. `gate`: the open one, also behind a hold. `stands`: if the step only compares again, the gate or the wait that stays
-    in force, and is shown, until the comparison says otherwise.
+    in force, and is shown, until the comparison says otherwise. `phases` and `numbers`: the way, and what is plotted, as the
+    kind of migration names them.
     """
 
     phase: str | None
@@ -201,6 +215,8 @@ class Assessment(Payload):
     approvals: tuple[ApprovalSeen, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()
     gauges: Gauges = Gauges()
+    phases: tuple[PhaseStep, ...] = ()
+    numbers: tuple[Measured, ...] = ()
     gate: OpenGate | None = None
     steps_done: int = 0
     steps_total: int = 0

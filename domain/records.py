@@ -138,7 +138,7 @@ class Hold(Record):
 
 
 class ApprovalSeen(Record):
-    """An approval as the ledger has it now. `until`: when it expires."""
+    """An approval as the ledger has it now. `until`: when it expires. `evidence_hash`: what it is bound to."""
 
     command_id: str
     gate: GateName
@@ -147,6 +147,7 @@ class ApprovalSeen(Record):
     at: datetime
     until: datetime | None = None
     consumed_at: datetime | None = None
+    evidence_hash: str | None = None
 
 
 class Waiting(Record):
@@ -165,6 +166,7 @@ class NodeStatus(Record):
 
     `configuration_management`: `runs`, `paused`, `paused-by-us` (by a migration, which resumes it at its end) or `unknown`;
     `None` where the specification names none. `original`: where the node keeps its properties file from before the migration.
+    `restarts` and `last_restart`: those of this migration.
     """
 
     name: str
@@ -173,6 +175,7 @@ class NodeStatus(Record):
     stage: str
     is_ready: bool
     restarts: int = 0
+    last_restart: datetime | None = None
     configuration_management: str | None = None
     original: str | None = None
 
@@ -184,6 +187,31 @@ class OpenGate(Record):
     evidence_hash: str
     since: datetime
     evidence: dict[str, Any]
+
+
+class PhaseStep(Record):
+    """One phase of the way that a kind of migration goes. `is_irreversible`: from here on there is no rollback."""
+
+    name: str
+    title: str
+    is_irreversible: bool = False
+
+
+class Measured(Record):
+    """One number of a moment, under the name that its kind of migration gives it. `None`: unknown. `says`: its meaning, where
+    the number stands for a state.
+    """
+
+    name: str
+    value: float | None
+    says: str = ""
+
+
+class Sample(Record):
+    """The numbers of one observation, to be plotted over time."""
+
+    at: datetime
+    numbers: tuple[Measured, ...]
 
 
 OBSERVE = "observe"
@@ -207,7 +235,8 @@ class InHand(Record):
 
 class Progress(Record):
     """Where a migration stands: the part of its record that changes while it runs. `steps_total`: 0 before the first
-    observation. `run_id`: of the run that says so; a migration continues in a new run after each phase."""
+    observation. `run_id`: of the run that says so; a migration continues in a new run after each phase. `phases`: the kind's
+    way, in order; empty before the first observation. `sample`: the numbers of the observation that this rests on."""
 
     state: MigrationState
     intent: Intent = Intent.FORWARD
@@ -223,6 +252,8 @@ class Progress(Record):
     outcome: str | None = None
     alerts: tuple[Blocker, ...] = ()
     run_id: str | None = None
+    phases: tuple[PhaseStep, ...] = ()
+    sample: Sample | None = None
 
     def ended(self, state: MigrationState, outcome: str | None = None) -> "Progress":
         """The same at its end: nothing is waited for or in hand."""

@@ -110,6 +110,12 @@ async def find_all(connection: AsyncConnection, migration_id: str | None, after_
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 
+async def find_newest(connection: AsyncConnection, migration_id: str, limit: int) -> list[Event]:
+    """A migration's last entries, the newest first."""
+    query = select(events).where(events.c.migration_id == migration_id).order_by(events.c.seq.desc()).limit(limit)
+    return [_record(row) for row in (await connection.execute(query)).mappings()]
+
+
 async def find_kinds(connection: AsyncConnection, migration_id: str, kinds: Collection[str]) -> list[Event]:
     """A migration's entries of these kinds, in order."""
     wanted = (events.c.migration_id == migration_id) & events.c.kind.in_(kinds)

@@ -26,9 +26,10 @@ from domain.records import (
     MigrationRecord,
     MigrationState,
     Progress,
+    Sample,
 )
 from domain.set_back import ToldByRuns
-from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports
+from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports, samples
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of
 from ledger.errors import (
     ActiveMigration,
@@ -306,6 +307,21 @@ class SqlLedger:
         """About whom there are notes, and of which process of his."""
         return await self._database.read(lambda connection: notes.identities(connection, migration_id))
 
+    # Numbers over time
+
+    async def add_sample(self, migration_id: str, sample: Sample) -> None:
+        """Keep the numbers of an observation that changes nothing else. Raises `NoSuchMigration`."""
+
+        async def add(connection: AsyncConnection) -> None:
+            if (await migrations.lock(connection, migration_id)).ended_at is None:
+                await samples.add(connection, migration_id, sample)
+
+        await self._database.write(add)
+
+    async def samples(self, migration_id: str) -> list[Sample]:
+        """A migration's numbers over time, oldest first, spread over its whole duration."""
+        return await self._database.read(lambda connection: samples.find_all(connection, migration_id))
+
     # Events
 
     async def record(
@@ -327,6 +343,8 @@ class SqlLedger:
             await approvals.close_told(connection, drafts)
             if progress is not None:
                 await migrations.set_progress(connection, migration, progress, at, self._now(), as_of)
+                if progress.sample is not None:
+                    await samples.add(connection, migration_id, progress.sample)
                 if progress.state not in ACTIVE_STATES:
                     await notes.forget(connection, migration_id)
 
@@ -360,6 +378,10 @@ class SqlLedger:
     async def events(self, migration_id: str | None = None, after_seq: int = 0, limit: int = 1000) -> list[Event]:
         """Events after `after_seq`, in order, at most `limit`. No event below one that was read appears later."""
         return await self._database.read(lambda c: chain.find_all(c, migration_id, after_seq, limit))
+
+    async def newest_events(self, migration_id: str, limit: int) -> list[Event]:
+        """A migration's last events, the newest first."""
+        return await self._database.read(lambda c: chain.find_newest(c, migration_id, limit))
 
     async def events_of_kinds(self, migration_id: str, kinds: Collection[str]) -> list[Event]:
         """All of a migration's events of these kinds, in order."""

@@ -24,7 +24,7 @@ from domain.drift.report import DriftReport
 from domain.machines.notes import MachineNote
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
-from domain.records import Progress
+from domain.records import Progress, Sample
 from ledger.columns import ModelJson, UtcDateTime
 
 metadata = MetaData(
@@ -204,6 +204,15 @@ answered_calls = Table(
     Column("status", Integer),
     Column("location", Text),
     Column("body", Text),
+)
+
+# What is plotted: thinned out where there would be too many (`ledger.samples`).
+samples = Table(
+    "samples",
+    metadata,
+    Column("migration_id", Text, ForeignKey("migrations.id"), primary_key=True),
+    Column("at", UtcDateTime, primary_key=True),
+    Column("sample", ModelJson(Sample), nullable=False, comment="the whole; the other column is part of it, to search by"),
 )
 
 # No foreign keys: a refused call about something that does not exist is told here too.

@@ -25,6 +25,7 @@ from domain.records import (
     MigrationState,
     OpenGate,
     Progress,
+    Sample,
     Waiting,
 )
 from domain.zk_to_kraft.phases import Phase
@@ -86,7 +87,7 @@ class Board:
         self.waiting = carried.waiting
         self.hold = carried.hold
         self.alerts = carried.alerts
-        self.restarts = dict(carried.restarts)
+        self.restarts, self.restarted_at = dict(carried.restarts), dict(carried.restarted_at)
         self.is_way_back_closed = carried.is_way_back_closed
         self.in_hand: Step | None = None
         first = InHand.observing(workflow.now())
@@ -132,7 +133,7 @@ class Board:
         the phase before waited for is over; a hold is not."""
         seen: dict[str, Any] = {
             "phase": assessment.phase,
-            "nodes": with_restarts(assessment.nodes, self.restarts),
+            "nodes": with_restarts(assessment.nodes, self.restarts, self.restarted_at),
             "steps_done": assessment.steps_done,
             "steps_total": assessment.steps_total,
         }
@@ -157,14 +158,16 @@ class Board:
                 phase=self.phase,
                 waiting=self.waiting,
                 hold=self.hold,
-                nodes=with_restarts(assessment.nodes, self.restarts),
+                nodes=with_restarts(assessment.nodes, self.restarts, self.restarted_at),
                 gate=self.gate,
                 steps_done=assessment.steps_done,
                 steps_total=assessment.steps_total,
                 alerts=self.alerts,
+                phases=assessment.phases,
+                sample=Sample(at=assessment.observed_at, numbers=assessment.numbers) if assessment.numbers else None,
             )
         )
-        page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading, self.hold)
+        page = details_of(self._request.cluster, assessment, self._progress.nodes, self.waiting, heading, self.hold)
         workflow.set_current_details(page)
 
     def note_turn(self) -> None:
@@ -233,6 +236,7 @@ class Board:
     def _note_part(self, node: str, part: StepOutcome | CompanionOutcome, told: dict[str, Any], said: dict[str, str]) -> None:
         if part.did_restart:
             self.restarts[node] = self.restarts.get(node, 0) + 1
+            self.restarted_at[node] = workflow.now()
         told = told | {"restarted": part.did_restart}
         if part.is_done:
             self._outbox.tell("step-done", {**told, "changes": list(part.changes), **said})

@@ -16,13 +16,13 @@ from domain.decisions import (
     Refuse,
     Revert,
     Step,
-    StepAction,
     Wait,
     WaitReason,
     means_of_hold,
 )
 from domain.observation import MigrationGauge
 from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
+from domain.sentences import SUMMARIES
 from domain.zk_to_kraft.phases import Phase
 
 Message = TypeVar("Message", ApprovalMessage, HoldMessage, RollbackMessage)
@@ -116,25 +116,6 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str, held_
     )
 
 
-SUMMARIES: dict[StepAction, str] = {
-    StepAction.PROVISION_CONTROLLER: "Create {node}: write its file, format its storage, start it",
-    StepAction.ROLL_NODE: "Restart {node} into stage {stage}{final}",
-    StepAction.TRY_CANARIES: "Try at {node} what clients do, see it in both stores, remove it",
-    StepAction.REMOVE_CANARIES: "Remove what trying {node} has left",
-    StepAction.START_NODE: "Start {node} as it is",
-    StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
-    StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",
-    StepAction.WIPE: "Remove what the KRaft controllers have left",
-    StepAction.RELEASE_CONFIGURATION: "Resume the configuration management that was paused",
-    StepAction.COMPARE_METADATA: "Compare ZooKeeper with KRaft",
-    StepAction.CAPTURE_BASELINE: "Look at clients' data before the first broker is restarted",
-    StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",
-    StepAction.COMPARE_COPY: "Compare Kafka's copy with what ZooKeeper had",
-    StepAction.COMPARE_MESSAGES: "Compare clients' data with what it was before the first restart",
-    StepAction.COMPARE_END: "Compare what KRaft has now with what ZooKeeper had at the gate",
-}
-
-
 def summary_of(step: Step, node: str) -> str:
     """One line for Temporal's UI. `node`: of a wave all names, as far as there is room."""
     final = ", final" if step.gate is not None else ""
@@ -163,19 +144,22 @@ def names_of(assessment: Assessment, step: Step) -> tuple[str, ...]:
     return tuple(name_of(assessment, node_id) for node_id in step.nodes) or (CLUSTER,)
 
 
-def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int]) -> tuple[NodeStatus, ...]:
-    return tuple(node.model_copy(update={"restarts": restarts.get(node.name, 0)}) for node in nodes)
+def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int], last: dict[str, datetime]) -> tuple[NodeStatus, ...]:
+    """By name: how often this migration has restarted them, and when last."""
+    return tuple(
+        node.model_copy(update={"restarts": restarts.get(node.name, 0), "last_restart": last.get(node.name)}) for node in nodes
+    )
 
 
 def details_of(
     cluster: str,
     assessment: Assessment,
+    nodes: Sequence[NodeStatus],
     waiting: Waiting | None,
-    restarts: dict[str, int],
     heading: Intent,
     hold: Hold | None = None,
 ) -> str:
-    """The page that Temporal's UI shows of a migration (Markdown)."""
+    """The page that Temporal's UI shows of a migration (Markdown). `nodes`: with their restarts."""
     gauges = assessment.gauges
     way = "back to ZooKeeper" if heading is Intent.REVERT else "from ZooKeeper to KRaft"
     lines = [
@@ -187,12 +171,9 @@ def details_of(
         f"```\n{waiting.detail}\n```" if waiting is not None and waiting.detail else "",
         *_ordered(hold, assessment.approvals),
         "",
-        "| node | mode | file | ready | restarts |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {n.name} | {n.mode} | {n.stage} | {'yes' if n.is_ready else 'no'} | {restarts.get(n.name, 0)} |"
-            for n in assessment.nodes
-        ),
+        "| node | mode | stage | ready | restarts | last restart (UTC) |",
+        "|---|---|---|---|---:|---|",
+        *(_row(node) for node in nodes),
         "",
         f"ZkMigrationState {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {_number(gauges.write_behind_lag)}, "
         f"quorum leader {gauges.quorum_leader or 'none'}, as of {assessment.observed_at:%Y-%m-%d %H:%M:%S} UTC.",
@@ -200,6 +181,11 @@ def details_of(
     if assessment.gate is not None:
         lines += ["", f"Gate **{assessment.gate.name}**, evidence `{assessment.gate.evidence_hash}`"]
     return "\n".join(lines)
+
+
+def _row(node: NodeStatus) -> str:
+    last = f"{node.last_restart:%Y-%m-%d %H:%M:%S}" if node.last_restart is not None else "–"
+    return f"| {node.name} | {node.mode} | {node.stage} | {'yes' if node.is_ready else 'no'} | {node.restarts} | {last} |"
 
 
 def _doing(assessment: Assessment) -> str:

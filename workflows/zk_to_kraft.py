@@ -279,6 +279,7 @@ class ZkToKraftMigration:
             phase=self._board.phase,
             step_count=self._step_count,
             restarts=self._board.restarts,
+            restarted_at=self._board.restarted_at,
             approvals=self._orders.approvals,
             applied_commands=tuple(self._orders.applied),
             refused_commands=dict(self._orders.refused),

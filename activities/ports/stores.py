@@ -8,7 +8,7 @@ from domain.approvals import Attempt
 from domain.drift.report import CheckName, DriftReport
 from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
-from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
+from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress, Sample
 from domain.set_back import ToldByRuns
 
 
@@ -78,6 +78,9 @@ class Ledger(Protocol):
 
     async def noted(self, migration_id: str) -> Mapping[str, str | None]:
         """About whom there are notes, and of which process of his."""
+
+    async def add_sample(self, migration_id: str, sample: Sample) -> None:
+        """Keep the numbers of an observation that changes nothing else."""
 
     async def measured_steps(self, cluster: str) -> list[MeasuredStep]:
         """How long restarts of this cluster's nodes have taken in its migrations, the newest first."""

@@ -49,13 +49,13 @@ from domain.zk_to_kraft.foreign import foreign, foreign_cluster
 from domain.zk_to_kraft.guards import release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, TOPIC_IDS, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
-from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.phases import WAY, Phase, phase_of
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
-from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of
+from domain.zk_to_kraft.sight import gauges_of, node_statuses, numbers_of, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
 from domain.zk_to_kraft.standstill import overdue, standstill
@@ -101,6 +101,7 @@ def assess(
     decision = _decide(grounds) if not is_blind else NO_SURVEY
     stands = _standing(decision, grounds)
     steps_done, steps_total = steps_of(situation, terms.intent)
+    gauges = gauges_of(observation, spec)
     nodes = node_statuses(situation, spec, observation)
     behind_hold = _behind_hold(decision, grounds)
     opened = next((each for each in (decision, stands, behind_hold) if isinstance(each, Gate)), None)
@@ -118,7 +119,9 @@ def assess(
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=nodes,
-        gauges=gauges_of(observation, spec),
+        gauges=gauges,
+        phases=WAY,
+        numbers=numbers_of(gauges),
         gate=gate,
         stands=stands,
         steps_done=steps_done,

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from domain.decisions import NodeStage
+from domain.records import PhaseStep
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, QuorumState, Situation
@@ -32,6 +33,19 @@ class Phase(StrEnum):
     FINALIZED_EARLY = "FINALIZED_EARLY"
     """The log says POST_MIGRATION while brokers are still in ZooKeeper mode: somebody's mistake. Only forward."""
 
+
+WAY = (
+    PhaseStep(name=Phase.PREFLIGHT, title="Checks"),
+    PhaseStep(name=Phase.CONTROLLERS_UP, title="Start controllers"),
+    PhaseStep(name=Phase.BROKERS_TO_HYBRID, title="Brokers to hybrid"),
+    PhaseStep(name=Phase.COPYING, title="Copy metadata"),
+    PhaseStep(name=Phase.DUAL_WRITE, title="Dual-write mode"),
+    PhaseStep(name=Phase.BROKERS_TO_KRAFT, title="Brokers to KRaft"),
+    PhaseStep(name=Phase.SOAK, title="Soak"),
+    PhaseStep(name=Phase.FINALIZING, title="Finalize", is_irreversible=True),
+    PhaseStep(name=Phase.KRAFT, title="KRaft alone"),
+)
+"""The phases in their order, for people. FINALIZED_EARLY is a mistake, and no part of the way."""
 
 COPY_BEGUN = frozenset(Phase) - {Phase.PREFLIGHT, Phase.CONTROLLERS_UP, Phase.BROKERS_TO_HYBRID}
 """Phases in which there is no copy to come any more."""

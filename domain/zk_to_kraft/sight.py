@@ -7,7 +7,7 @@ from domain.decisions import (
     NodeStage,
 )
 from domain.observation import MigrationGauge, NodeView, Observation
-from domain.records import NodeStatus
+from domain.records import Measured, NodeStatus
 from domain.zk_to_kraft.configuration import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -63,6 +63,15 @@ def gauges_of(observation: Observation, spec: ClusterSpec) -> Gauges:
         under_replicated=len(kafka.under_replicated) if kafka is not None else None,
         quorum_leader=spec.node_name(leader.id) if leader is not None else None,
         zookeeper_controller=str(controller.broker_id) if controller is not None else None,
+    )
+
+
+def numbers_of(gauges: Gauges) -> tuple[Measured, ...]:
+    """What is plotted over time, under Kafka's own names."""
+    state = gauges.migration_state
+    return (
+        Measured(name="ZkMigrationState", value=MigrationGauge[state] if state is not None else None, says=state or ""),
+        Measured(name="ZkWriteBehindLag", value=gauges.write_behind_lag),
     )
 
 

@@ -52,8 +52,9 @@ from domain.questions import (
     Runbook,
 )
 from domain.records import CommandKind
+from domain.sentences import SUMMARIES
 from workflows.calls import ACTIVITY_OF
-from workflows.telling import SUMMARIES, summary_of
+from workflows.telling import summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
