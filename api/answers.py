@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from api.commands import CommandStatus, status_of
-from api.links import cluster_url, migration_url, report_url, temporal_ui_url
+from api.links import cluster_url, migration_url, plan_url, report_url, temporal_ui_url
 from api.outgoing import Outgoing
 from api.summaries import SummaryAnswer
 from api.wiring import Wiring
@@ -31,6 +31,7 @@ from domain.records import (
     NodeStatus,
     OpenGate,
     Progress,
+    Sample,
     Waiting,
 )
 
@@ -92,6 +93,26 @@ class ProgressAnswer(Outgoing):
         return cls(done=done, total=total or None, percent=100 * done // total if total else None)
 
 
+class PhaseAnswer(Outgoing):
+    """One phase of the migration's way. `is_irreversible`: from here on there is no rollback."""
+
+    name: str
+    title: str
+    is_irreversible: bool
+    status: Literal["done", "current", "ahead"]
+
+    @classmethod
+    def way_of(cls, progress: Progress) -> "list[PhaseAnswer]":
+        """In order. Of a phase that is not on the way, a mistake of somebody, nothing tells what is done."""
+        names = [phase.name for phase in progress.phases]
+        here = names.index(progress.phase) if progress.phase in names else -1
+        here += progress.state is MigrationState.SUCCEEDED
+        statuses: list[Literal["done", "current", "ahead"]] = [
+            "done" if place < here else "current" if place == here else "ahead" for place in range(len(names))
+        ]
+        return [cls(**phase.model_dump(), status=status) for phase, status in zip(progress.phases, statuses, strict=True)]
+
+
 class WaitingAnswer(Outgoing):
     """Why nothing happens. `for`: `people` (somebody must decide or act) or `cluster` (it goes on by itself)."""
 
@@ -140,10 +161,12 @@ class GateAnswer(Outgoing):
 
 class MigrationLinks(Outgoing):
     self: str
+    plan: str | None
     cluster: str
     blockers: str
     events: str
     reports: str
+    samples: str
     commands: str
     approvals: str
     rollback_preview: str
@@ -154,6 +177,7 @@ class MigrationLinks(Outgoing):
 
 class MigrationAnswer(Outgoing):
     """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now.
+    `phases`: the way that its kind goes, in order; empty before the first observation.
     `in_hand`: the step that is being carried out; `observe` while the cluster is observed before the first one. `hold`: from
     the moment at which it was accepted. `approvals`: those that are armed or consumed now, as the ledger has them. `summary`:
     once it has ended.
@@ -166,6 +190,7 @@ class MigrationAnswer(Outgoing):
     state: MigrationState
     intent: Intent
     phase: str | None
+    phases: list[PhaseAnswer]
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
     hold: Hold | None
@@ -210,6 +235,7 @@ class MigrationAnswer(Outgoing):
             state=progress.state,
             intent=progress.intent,
             phase=progress.phase,
+            phases=PhaseAnswer.way_of(progress),
             progress=ProgressAnswer.of(progress),
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
             hold=progress.hold,
@@ -228,6 +254,12 @@ class MigrationList(Outgoing):
     """Newest first."""
 
     items: list[MigrationAnswer]
+
+
+class SampleList(Outgoing):
+    """The numbers that the kind of migration names, over time, oldest first. A long migration's are thinned out evenly."""
+
+    items: list[Sample]
 
 
 class CommandAnswer(Outgoing):
@@ -301,10 +333,12 @@ def _links(record: MigrationRecord, wiring: Wiring) -> MigrationLinks:
     ui = wiring.settings.temporal_ui_url
     return MigrationLinks(
         self=url,
+        plan=None if record.plan_id is None else plan_url(record.plan_id),
         cluster=cluster_url(record.cluster),
         blockers=f"{url}/blockers",
         events=f"{url}/events",
         reports=f"{url}/reports",
+        samples=f"{url}/samples",
         commands=f"{url}/commands",
         approvals=f"{url}/approvals",
         rollback_preview=f"{url}/rollback-preview",

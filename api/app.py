@@ -19,6 +19,7 @@ from api.routes import blockers, checks, clusters, commands, events, health, key
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from api.translation import register_translation
+from api.web_pages import ASSETS_URL, ProblemPages, assets
 from api.wiring import SCHEMA_PAUSE, Wiring
 from domain.principals import Permission
 from ledger.errors import LedgerUnavailable
@@ -52,9 +53,11 @@ def create_app(
         app.include_router(module.router, dependencies=[may(Permission.READ)])
     for module in (keys, session, health):
         app.include_router(module.router)
-    app.add_api_route("/", _to_the_calls, include_in_schema=False)
+    app.add_api_route("/", _to_the_migrations, include_in_schema=False)
+    app.mount(ASSETS_URL, assets())
     register_translation(app)
     app.add_middleware(Edge, audit=wiring.audit, identity=wiring.identity)
+    app.add_middleware(ProblemPages)
     describe_outputs(app)
     return app
 
@@ -95,9 +98,9 @@ async def _prepare(wiring: Wiring) -> None:
             return
 
 
-async def _to_the_calls() -> RedirectResponse:
-    """Whoever opens the API in a browser finds all calls."""
-    return RedirectResponse("/docs")
+async def _to_the_migrations() -> RedirectResponse:
+    """Whoever opens the API in a browser finds the migrations, and from there all calls."""
+    return RedirectResponse("/migrations")
 
 
 def _operation_id(route: APIRoute) -> str:

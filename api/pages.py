@@ -6,8 +6,9 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
+from api.outgoing import Outgoing
 from domain.html_page import html_page
 
 JSON, TEXT, MARKDOWN, HTML = "application/json", "text/plain", "text/markdown", "text/html"
@@ -50,6 +51,11 @@ def page(markdown: str, form: str) -> Response:
 
 def in_form(text: str, form: str) -> Response:
     return Response(text, media_type=f"{form}; charset=utf-8", headers=HEADERS)
+
+
+def as_json(answer: Outgoing) -> Response:
+    """What has a page, too, as JSON: so that no cache gives the one for the other."""
+    return JSONResponse(answer.model_dump(mode="json", by_alias=True), headers={"Vary": "Accept"})
 
 
 def as_html(markdown: str) -> str:

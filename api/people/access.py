@@ -15,6 +15,9 @@ from domain.principals import PERMISSIONS, Permission, Principal
 BEARER = HTTPBearer(auto_error=False, description="An API key (`POST /keys`), or a token of the OIDC provider.")
 SESSION = APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session (`POST /session`).")
 
+IDENTIFIED = [Security(BEARER), Security(SESSION)]
+"""Of a route that says itself to whom it answers."""
+
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI calls a dependency
     """A route's dependency: only principals with this permission, for clusters in their scope, get further."""

@@ -2,13 +2,15 @@
 
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 
 from api.blockers import BlockersAnswer, find
 from api.other_ledger import why_unknown
+from api.pages import HTML, as_json, described
 from api.problems import Problem, ProblemKind
 from api.requests import NamedMigration
 from api.routes.migrations import existing
+from api.web_pages import is_for_browser, web_page
 from api.wiring import UsableWiring, Wiring
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable, NoSuchMigration
@@ -16,12 +18,14 @@ from ledger.errors import LedgerUnavailable, NoSuchMigration
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["migrations"])
 
 
-@router.get("/blockers")
-async def get_blockers(migration_id: NamedMigration, wiring: UsableWiring) -> BlockersAnswer:
+@router.get("/blockers", response_model=BlockersAnswer, responses=described(HTML))
+async def get_blockers(migration_id: NamedMigration, request: Request, wiring: UsableWiring) -> Response:
     """Every cause why nothing happens, each with its object, what to do, and since when: from a fresh look at the cluster,
     from the ledger, and from Temporal. Answers within fifteen seconds, also where no worker does. Changes nothing.
+    A page in a browser.
     """
-    return await find(wiring, await _last_known(wiring, migration_id))
+    answer = await find(wiring, await _last_known(wiring, migration_id))
+    return web_page("blockers.html", found=answer) if is_for_browser(request) else as_json(answer)
 
 
 async def _last_known(wiring: Wiring, migration_id: UUID) -> MigrationRecord:

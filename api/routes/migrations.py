@@ -7,9 +7,11 @@ from uuid import UUID
 import uuid_utils
 from fastapi import APIRouter, Query, Request, Response
 
-from api.answers import MigrationAnswer, MigrationList
+from api.answers import MigrationAnswer, MigrationList, SampleList
 from api.audit import Call, call_of
 from api.links import migration_url
+from api.migration_page import list_page, migration_page
+from api.pages import HTML, as_json, described
 from api.people.access import ensure_in_scope, may, principal_of
 from api.people.idempotency import IdempotentRoute
 from api.planning import ensure_startable
@@ -18,6 +20,7 @@ from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.routes.plans import existing_plan
 from api.summaries import summary_answer
+from api.web_pages import is_for_browser
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.drift.report import DriftReport
@@ -60,7 +63,7 @@ async def start_migration(
     return await _answer(await existing(wiring, record.id), wiring)
 
 
-@router.get("")
+@router.get("", response_model=MigrationList, responses=described(HTML))
 async def list_migrations(
     request: Request,
     wiring: UsableWiring,
@@ -68,19 +71,28 @@ async def list_migrations(
     kind: Annotated[MigrationKind | None, Query()] = None,
     state: Annotated[MigrationState | None, Query()] = None,
     limit: Limit = 50,
-) -> MigrationList:
-    """Migrations, newest first."""
+) -> Response:
+    """Migrations, newest first. A page in a browser."""
     clusters = principal_of(request).clusters if cluster is None else {cluster}
     records = await wiring.ledger.migrations(clusters, kind, state, limit)
-    return MigrationList(items=[await _answer(record, wiring) for record in records])
+    answer = MigrationList(items=[await _answer(record, wiring) for record in records])
+    return list_page(answer) if is_for_browser(request) else as_json(answer)
 
 
-@router.get("/{migration_id}")
-async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> MigrationAnswer:
-    """Where a migration stands, what it waits for, and what has to be decided."""
+@router.get("/{migration_id}", response_model=MigrationAnswer, responses=described(HTML))
+async def get_migration(migration_id: NamedMigration, request: Request, wiring: UsableWiring) -> Response:
+    """Where a migration stands, what it waits for, and what has to be decided. A page in a browser."""
     record = await existing(wiring, migration_id)
     progress = record.progress.model_copy(update={"waiting": await wiring.unattended.waiting_of(record)})
-    return await _answer(record.model_copy(update={"progress": progress}), wiring)
+    answer = await _answer(record.model_copy(update={"progress": progress}), wiring)
+    return await migration_page(answer, wiring.ledger) if is_for_browser(request) else as_json(answer)
+
+
+@router.get("/{migration_id}/samples")
+async def list_samples(migration_id: NamedMigration, wiring: UsableWiring) -> SampleList:
+    """The numbers of a migration over time: at most 600 samples, spread over its whole duration."""
+    record = await existing(wiring, migration_id)
+    return SampleList(items=await wiring.ledger.samples(record.id))
 
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:

@@ -7,10 +7,12 @@ from pydantic import Field, SecretStr
 
 from api.audit import call_of
 from api.outgoing import Outgoing
-from api.people.access import forbidden, may, principal_of
+from api.pages import HTML, as_json, described
+from api.people.access import IDENTIFIED, forbidden, may, principal_of
 from api.people.credentials import SESSION_LIFE, digest, new_cookie, new_session
 from api.people.identity import COOKIE
 from api.requests import Incoming
+from api.web_pages import is_for_browser, web_page
 from api.wiring import UsableWiring
 from domain.principals import Permission, Principal, Role, Via
 
@@ -59,11 +61,12 @@ async def sign_in(asked: SessionOrder, request: Request, response: Response, wir
     return SessionAnswer.of(principal)
 
 
-@router.get("", dependencies=[may(Permission.READ)])
-async def get_session(request: Request, response: Response) -> SessionAnswer:
-    """Who asks, and what they may do."""
-    response.headers["Cache-Control"] = "no-store"
-    return SessionAnswer.of(principal_of(request))
+@router.get("", response_model=SessionAnswer, responses=described(HTML), dependencies=IDENTIFIED)
+async def get_session(request: Request) -> Response:
+    """Who asks, and what they may do. In a browser the page to sign in."""
+    if is_for_browser(request):
+        return web_page("session.html")
+    return as_json(SessionAnswer.of(principal_of(request)))
 
 
 @router.delete("", status_code=204, dependencies=[may(Permission.READ)])

@@ -12,15 +12,17 @@ from api.problems import Problem, ProblemKind
 from api.requests import NamedMigration
 from api.routes.migrations import existing
 from api.runbook_page import page_of
+from api.web_pages import is_for_browser, web_page
 from api.wiring import UsableWiring
 from domain.questions import RollbackPreview, Runbook
 
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["way back"])
 
 
-@router.get("/rollback-preview")
-async def preview_rollback(migration_id: NamedMigration, wiring: UsableWiring) -> RollbackPreview:
-    """What a rollback would do, from what a worker sees now: steps, restarts, losses by name, files. Changes nothing."""
+@router.get("/rollback-preview", response_model=RollbackPreview, responses=described(HTML))
+async def preview_rollback(migration_id: NamedMigration, request: Request, wiring: UsableWiring) -> Response:
+    """What a rollback would do, from what a worker sees now: steps, restarts, losses by name, files. Changes nothing. A page in
+    a browser."""
     record = await existing(wiring, migration_id)
     seen = await preview(wiring.temporal, record)
     if not seen.is_possible:
@@ -31,7 +33,9 @@ async def preview_rollback(migration_id: NamedMigration, wiring: UsableWiring) -
             unknown=list(seen.unknown),
             links={"runbook": f"{migration_url(record.id)}/runbook"},
         )
-    return seen
+    if is_for_browser(request):
+        return web_page("rollback_preview.html", preview=seen, url=migration_url(record.id))
+    return JSONResponse(seen.model_dump(mode="json"), headers={"Vary": "Accept"})
 
 
 @router.get("/runbook", response_model=Runbook, responses=described(MARKDOWN, HTML))
