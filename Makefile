@@ -42,6 +42,10 @@ chaos: WORKERS ?= 2
 chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, frozen workers at every call, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them; WORKERS=0 one at a time)
 	@$(RUN) pytest -m chaos -rA -n $(WORKERS) --dist loadgroup --maxschedchunk 1 $(or $(TESTS),tests) $(ARGS)
 
+.PHONY: browser-test
+browser-test: setup ## The pages in a real Chromium: /usr/bin/chromium, or the one that CHROMIUM names (SHOTS=folder keeps pictures, ARGS="-k name")
+	@KEEPERLESS_SHOTS="$(SHOTS)" $(RUN) pytest -m browser tests/workflow/test_pages_in_browser.py $(ARGS)
+
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing
 

@@ -73,16 +73,18 @@ def _of_states(states: Sequence[tuple[float | None, str]]) -> Heights:
 
 
 def _of_numbers(known: Sequence[Measured]) -> Heights:
-    top = max([1.0, *(number.value or 0.0 for number in known)])
+    top = _top(known)
     return lambda value: BOTTOM - max(0.0, value) / top * (BOTTOM - TOP)
+
+
+def _top(known: Sequence[Measured]) -> float:
+    return max([1.0, *(number.value or 0.0 for number in known)])
 
 
 def _labels(states: Sequence[tuple[float | None, str]], known: Sequence[Measured], heights: Heights) -> tuple[Label, ...]:
     if states:
         return tuple(Label(heights(value or 0.0), says) for value, says in states)
-    values = [number.value or 0.0 for number in known]
-    ends = dict.fromkeys([0.0, max(values)]) if values else {}
-    return tuple(Label(heights(value), f"{value:g}") for value in ends)
+    return tuple(Label(heights(value), f"{value:g}") for value in (0.0, _top(known)))
 
 
 def _path(points: Sequence[_Point], begins: datetime, ends: datetime, heights: Heights) -> Iterator[str]:

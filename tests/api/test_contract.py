@@ -53,6 +53,7 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
         "GET /migrations/{migration_id}/reports",
         "GET /migrations/{migration_id}/reports/{report_id}",
         "GET /migrations/{migration_id}/reports/{report_id}/findings",
+        "GET /migrations/{migration_id}/samples",
         "POST /migrations/{migration_id}/rollback",
         "POST /migrations/{migration_id}/approvals",
         "POST /migrations/{migration_id}/hold",
@@ -69,9 +70,9 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
     }
 
 
-async def test_whoever_opens_the_api_in_a_browser_finds_its_calls_by_what_they_do(api: Any) -> None:
+async def test_the_api_in_a_browser_leads_to_the_migrations(api: Any) -> None:
     answer = await api.http.get("/")
-    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/migrations")
     calls = (await api.http.get("/openapi.json")).json()["paths"]
     decide = calls["/migrations/{migration_id}/approvals"]["post"]
     assert decide["summary"] == "Approve or reject at an open gate, on the evidence with this hash"

@@ -50,6 +50,7 @@ from activities.rolling.starting import Starting
 from activities.window.leaving import Leaving
 from activities.window.pace import Pace as WindowPace
 from activities.window.wiping import Wiping
+from activities.worker import watch_activities
 from domain.contracts import (
     WORKFLOW_TYPE,
     ApprovalMessage,
@@ -238,7 +239,8 @@ class World:
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),  # a worker that is replaced is not waited for
         )
 
-    async def start_activity_workers(self, *, are_signals_trusted: bool = False) -> None:
+    async def start_activity_workers(self, *, are_signals_trusted: bool = False, is_asked: bool = False) -> None:
+        """`is_asked`: they also answer what people ask through the API."""
         notes = await self.workers.enter_async_context(MachineNotes(self.ports, SpecDrivers()))
         looking, recording = Assessing(self.ports, notes), Recording(self.ports)
         effects = [
@@ -257,7 +259,8 @@ class World:
             recording.record_progress,
             Adopting(self.ports, are_signals_trusted).adopt_message,
         ]
-        for queue, activities in ((TaskQueue.CLUSTER, effects), (TaskQueue.WATCH, [looking.watch, looking.observe_cluster])):
+        watching = watch_activities(self.ports, notes) if is_asked else [looking.watch, looking.observe_cluster]
+        for queue, activities in ((TaskQueue.CLUSTER, effects), (TaskQueue.WATCH, watching)):
             worker = Worker(
                 self.client,
                 task_queue=queue,
