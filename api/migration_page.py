@@ -30,8 +30,19 @@ async def migration_page(answer: MigrationAnswer, ledger: SqlLedger) -> Response
         plots=plots_of(await ledger.samples(answer.id)),
         frame={"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
         doing=_doing(answer),
+        shortest_first=_shortest_first,
         **_possible(answer),
     )
+
+
+def _shortest_first(evidence: dict[str, Any]) -> dict[str, Any]:
+    """What is said in a word comes before what has many parts."""
+    return dict(sorted(evidence.items(), key=lambda named: _size(named[1])))
+
+
+def _size(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(_size(part) for part in inner)
 
 
 def _doing(answer: MigrationAnswer) -> str | None:

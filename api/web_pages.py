@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -40,16 +39,10 @@ def _asset(name: str) -> str:
     return f"{ASSETS_URL}/{name}?{sha256((ASSETS / name).read_bytes()).hexdigest()[:12]}"
 
 
-def _wrapping(text: object) -> Markup:
-    """A long word, such as a hash, that may break at any place."""
-    return Markup('<span class="long">{}</span>').format(text)
-
-
 TEMPLATES = Environment(
     loader=PackageLoader("api", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 TEMPLATES.globals["asset"] = _asset
-TEMPLATES.filters["long"] = _wrapping
 
 
 def web_page(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - what the template shows

@@ -37,6 +37,8 @@ FINAL_PHASES = frozenset({Phase.KRAFT, Phase.FINALIZED_EARLY})
 CLUSTER = "cluster"
 """Stands for a node's name where a step is of no single node."""
 
+ROOM = "\u00a0" * 3
+
 MAX_SAID = 500
 """Characters kept of each thing that somebody says."""
 MAX_NAMED = 100
@@ -171,9 +173,9 @@ def details_of(
         f"```\n{waiting.detail}\n```" if waiting is not None and waiting.detail else "",
         *_ordered(hold, assessment.approvals),
         "",
-        "| node | mode | stage | ready | restarts | last restart (UTC) |",
-        "|---|---|---|---|---:|---|",
-        *(_row(node) for node in nodes),
+        _row("node", "mode", "stage", "ready", "restarts", "last restart (UTC)"),
+        "|---|---|---|---|---|---|",
+        *(_of_node(node) for node in nodes),
         "",
         f"ZkMigrationState {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {_number(gauges.write_behind_lag)}, "
         f"quorum leader {gauges.quorum_leader or 'none'}, as of {assessment.observed_at:%Y-%m-%d %H:%M:%S} UTC.",
@@ -183,9 +185,14 @@ def details_of(
     return "\n".join(lines)
 
 
-def _row(node: NodeStatus) -> str:
+def _of_node(node: NodeStatus) -> str:
     last = f"{node.last_restart:%Y-%m-%d %H:%M:%S}" if node.last_restart is not None else "–"
-    return f"| {node.name} | {node.mode} | {node.stage} | {'yes' if node.is_ready else 'no'} | {node.restarts} | {last} |"
+    return _row(node.name, node.mode, node.stage, "yes" if node.is_ready else "no", str(node.restarts), last)
+
+
+def _row(*cells: str) -> str:
+    """A row of a table, with room between its columns: Temporal's UI leaves none, and keeps spaces that do not break."""
+    return f"| {' | '.join(f'{cell}{ROOM}' for cell in cells)} |"
 
 
 def _doing(assessment: Assessment) -> str:

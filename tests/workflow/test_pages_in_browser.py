@@ -208,6 +208,7 @@ async def test_a_gate_is_approved_by_keyboard_alone(seen: Seen) -> None:
     [approval] = [one for one in (await commands())["items"] if one["kind"] == "approve"]
     assert approval["reason"] == "all reports are clean"
     await expect(page.locator("#phases .current")).to_have_count(0)
+    await expect(page.locator("#blockers")).to_be_hidden()
     await seen.shot("succeeded")
 
 

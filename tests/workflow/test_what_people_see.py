@@ -30,7 +30,7 @@ async def test_a_waiting_migration_says_so_in_temporal_too(small: Any) -> None:
     assert "### Cluster orders, from ZooKeeper to KRaft: SOAK" in details
     assert "**Waiting: approval**" in details
     assert gate.evidence_hash in details
-    assert "| broker-2 | kraft | kraft | yes | 0 |" in details
+    assert "| broker-2 | kraft | kraft | yes | 0 | – |" in details.replace("\u00a0", "")
     status = await small.status()
     assert status.progress == await small.progress()
     assert (status.migration_id, status.generation) == (small.migration_id, 2)
@@ -214,3 +214,44 @@ async def test_the_age_of_a_wait_goes_on_from_run_to_run(
     world.cluster.faults.silent_metrics.clear()
     await world.approve_gate()
     assert await world.result() == "succeeded"
+
+
+# ---- numbers over time ----
+
+
+async def test_a_wait_is_sampled_without_any_history(
+    small: Any, monkeypatch: pytest.MonkeyPatch, ledger_is_down: Exception
+) -> None:
+    monkeypatch.setattr("activities.assessing.SAMPLE_SECONDS", 0.0)
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    gate = await small.until_gate()
+    await small.until(lambda: small.is_quiet(0.5))
+    [history] = (await small.histories())[-1:]
+    small.ledger.faults["add_sample"] = ledger_is_down
+
+    async def samples(more_than: int) -> list[Any]:
+        found = await small.book.samples(small.migration_id)
+        return found if len(found) > more_than else []
+
+    calls = small.ledger.calls.count("add_sample")
+    await small.until(lambda: small.has_asked(small.ledger, "add_sample", calls + 3))
+    assert (await small.progress()).gate == gate, "a ledger that takes no sample stops no wait"
+    del small.ledger.faults["add_sample"]
+    before = len(await small.book.samples(small.migration_id))
+    found = await small.until(lambda: samples(before + 3))
+    names = {number.name for sample in found for number in sample.numbers}
+    assert names == {"ZkMigrationState", "ZkWriteBehindLag"}
+    assert {number.says for sample in found[-3:] for number in sample.numbers} == {"MIGRATION", ""}
+    assert len((await small.histories())[-1].events) == len(history.events)
+
+
+async def test_a_node_is_told_with_its_last_restart(small: Any) -> None:
+    await small.lead_to(Phase.BROKERS_TO_KRAFT)
+    await small.begin()
+    await small.until_gate()
+    restarted = [node for node in (await small.progress()).nodes if node.restarts]
+    done = {event.data["node"]: event.at for event in await small.events("step-done") if event.data.get("restarted")}
+    assert restarted
+    assert {node.name: node.last_restart for node in restarted} == done
+    assert f"{restarted[0].last_restart:%Y-%m-%d %H:%M:%S}" in await small.current_details()

@@ -30,10 +30,12 @@ async function documentAt(url) {
 
 function tellAges(root) {
   for (const time of root.querySelectorAll("time")) {
-    const seconds = Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
+    const since = (Date.now() - Date.parse(time.dateTime)) / 1000;
+    const seconds = Math.abs(since);
     const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     const [size, unit] = units.find(([size]) => seconds >= size) ?? [1, "s"];
-    time.dataset.age = `${Math.floor(seconds / size)} ${unit} ago`;
+    const span = `${Math.floor(seconds / size)} ${unit}`;
+    time.dataset.age = since < -5 ? `in ${span}` : `${span} ago`; // clocks may differ by a little
   }
 }
 
@@ -84,9 +86,14 @@ function take(next) {
       replace(section, html);
     }
   }
-  const rollback = document.getElementById("rollback");
-  if (rollback && !document.querySelector("[data-into=rollback]")) rollback.hidden = true;
+  hideUnless("rollback", document.querySelector("[data-into=rollback]"));
+  hideUnless("blockers", next.getElementById("blockers"));
   tellAges(document);
+}
+
+function hideUnless(id, isMeant) {
+  const section = document.getElementById(id);
+  if (section && !isMeant) section.hidden = true;
 }
 
 async function refresh() {
@@ -104,7 +111,10 @@ async function refresh() {
     say(`This page may be out of date: ${error.message}`);
   }
   const after = document.getElementById("headline")?.textContent;
-  if (after !== before) say(`Now: ${after}`);
+  if (after === before) return;
+  say(`Now: ${after}`);
+  const blockers = document.querySelector("#blockers:not([hidden]) [data-load]");
+  if (blockers) load(blockers, { isAsked: false });
 }
 
 const say = (text) => { if (news.textContent !== text) news.textContent = text; };
@@ -129,7 +139,7 @@ async function follow(url, after) {
   }
 }
 
-async function load(button) {
+async function load(button, { isAsked } = { isAsked: true }) {
   const place = document.getElementById(button.dataset.into);
   button.setAttribute("aria-busy", "true");
   try {
@@ -141,7 +151,7 @@ async function load(button) {
   button.removeAttribute("aria-busy");
   place.hidden = false;
   tellAges(place);
-  if ("early" in button.dataset) return;
+  if (!isAsked) return;
   place.setAttribute("tabindex", "-1");
   place.focus();
 }
@@ -224,7 +234,7 @@ async function showWho() {
 
 for (const section of document.querySelectorAll("[data-live]")) shown.set(section.id, section.innerHTML);
 tellAges(document);
-for (const button of document.querySelectorAll("[data-early]")) load(button);
+for (const button of document.querySelectorAll("[data-early]")) load(button, { isAsked: false });
 showWho();
 if (main.hasAttribute("data-refresh")) {
   const timer = setInterval(() => {
