@@ -1,7 +1,7 @@
 """Keys, sessions, answered calls and four eyes in the ledger, on SQLite and on a real PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -140,7 +140,7 @@ async def test_with_the_first_key_only_identities_count(
 
 
 async def test_of_two_people_that_a_gate_needs_both_are_closed_with_it(
-    ledger: SqlLedger, people: SqlPeople, migration: MigrationRecord, make_migration: object
+    ledger: SqlLedger, people: SqlPeople, migration: MigrationRecord, make_migration: Callable[..., MigrationRecord]
 ) -> None:
     key = a_key()
     await people.add_first_key(key, made(key))
