@@ -71,7 +71,7 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> int:
         served = checks_activities(ports, runner, messages, rehearsal, work_directory(checks))
         return [Queue(TaskQueue.CHECKS, served, CHECKS_AT_ONCE)]
 
-    return await serve(settings, MANNER, queues, spark=checks.spark)
+    return await serve(PROGRAM.name, settings, MANNER, queues, spark=checks.spark)
 
 
 def main() -> NoReturn:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.adapters.artefacts import DirectoryArtefacts
@@ -22,11 +23,13 @@ from activities.failures import FailureTranslator
 from activities.observing.observe import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
+from console.polls import Polls
 from console.program import CannotStart
 from console.temporal import connected
 from domain.contracts import TaskQueue
 from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
+from ledger.worker_heartbeat import beating
 
 PAUSE = timedelta(seconds=2)
 """Between two attempts at opening the ledger."""
@@ -58,7 +61,7 @@ QueuesOf = Callable[[Ports, AsyncExitStack], Awaitable[Sequence[Queue]]]
 """Makes the queues; what has to be closed at the end goes on the stack."""
 
 
-async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> int:
+async def serve(program: str, settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> int:
     """Serve until SIGINT or SIGTERM; the exit code. `told`: what the log says besides when it begins."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(manner.threads, thread_name_prefix="blocking"))
@@ -67,8 +70,9 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     async with AsyncExitStack() as stack:
+        ledger = await opened(settings.ledger_url, stack, stop)
         ports = Ports(
-            ledger=await opened(settings.ledger_url, stack, stop),
+            ledger=ledger,
             drivers=SpecDrivers(),
             zookeepers=KazooEnsembles(secrets),
             kafka=BrokerAdmin(secrets),
@@ -76,22 +80,30 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
             artefacts=DirectoryArtefacts(settings.artefacts),
         )
         queues = await queues_of(ports, stack)
-        client = await connected()
-        for queue in queues:
-            worker = Worker(
-                client,
-                task_queue=queue.name,
-                activities=queue.activities,
-                max_concurrent_activities=queue.at_once,
-                interceptors=[FailureTranslator()],
-                graceful_shutdown_timeout=manner.grace,
-                max_heartbeat_throttle_interval=manner.heartbeat_throttle,
-            )
-            await stack.enter_async_context(worker)
+        polls = Polls()
+        client = await connected(polls)
         served = [queue.name for queue in queues]
+        alike = {"task_queues": served, "artefacts": settings.artefacts, "signal_approvals": settings.signal_approvals}
+        # Entered before the workers, so that it beats until they have ended what they were at.
+        await stack.enter_async_context(beating(program, settings, ledger, client, polls, **alike))
+        workers = [_worker(client, queue, manner) for queue in queues]
+        for worker in workers:
+            await stack.enter_async_context(worker)
         structlog.get_logger().info("serving", task_queues=served, server=client.service_client.config.target_host, **told)
         await until_told(stop)
     return 0
+
+
+def _worker(client: Client, queue: Queue, manner: Manner) -> Worker:
+    return Worker(
+        client,
+        task_queue=queue.name,
+        activities=queue.activities,
+        max_concurrent_activities=queue.at_once,
+        interceptors=[FailureTranslator()],
+        graceful_shutdown_timeout=manner.grace,
+        max_heartbeat_throttle_interval=manner.heartbeat_throttle,
+    )
 
 
 async def opened(url: str, stack: AsyncExitStack, stop: asyncio.Event) -> SqlLedger:

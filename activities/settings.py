@@ -3,20 +3,13 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-STATE = Path.home() / ".local" / "state" / "keeperless"
+from console.worker_settings import STATE, WorkerSettings
 
 
-class ActivitySettings(BaseSettings):
+class ActivitySettings(WorkerSettings):
     """Read once, when the worker starts."""
 
-    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", frozen=True)
-
-    ledger_url: str = Field(
-        default=f"sqlite:///{STATE / 'ledger.db'}",
-        description="SQLAlchemy URL of the ledger: `sqlite:///…` or `postgresql://…`. The API needs the same.",
-    )
     artefacts: Path = Field(
         default=STATE / "artefacts",
         description="Directory for observations and reports. All activity workers need the same.",

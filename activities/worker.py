@@ -83,7 +83,7 @@ async def run(settings: ActivitySettings) -> int:
             Queue(TaskQueue.WATCH, watch_activities(ports, notes), settings.max_watches),
         ]
 
-    return await serve(settings, MANNER, queues)
+    return await serve(PROGRAM.name, settings, MANNER, queues)
 
 
 def main() -> NoReturn:

@@ -7,6 +7,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig
 
+from console.polls import Polls
 from console.program import CannotStart
 
 LOCAL = "localhost:7233"
@@ -14,8 +15,9 @@ SAID = re.compile(r'message: "([^"]+)"')
 """What the system or the server says, inside what the SDK prints of it."""
 
 
-async def connected() -> Client:
-    """A client of the Temporal that `TEMPORAL_…` variables and profiles name. Raises `CannotStart`."""
+async def connected(polls: Polls) -> Client:
+    """A client of the Temporal that `TEMPORAL_…` variables and profiles name. Raises `CannotStart`. `polls`: counts those that
+    fail."""
     try:
         config = ClientConfig.load_client_connect_config()
     except (RuntimeError, ValueError, OSError) as error:
@@ -24,7 +26,7 @@ async def connected() -> Client:
         ) from error
     config.setdefault("target_host", LOCAL)
     try:
-        return await Client.connect(**config, data_converter=pydantic_data_converter)
+        return await Client.connect(**config, data_converter=pydantic_data_converter, runtime=polls.runtime)
     except (RuntimeError, ValueError) as error:  # All that the SDK has for "no connection".
         said = (SAID.findall(str(error)) or [str(error)])[-1]
         sentence = f"Temporal does not answer at {config['target_host']} ({said}). Start it, or set TEMPORAL_ADDRESS."

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from console.program import default_of
+from console.worker_settings import WorkerSettings
 from docs.blockers_page import blockers
 from docs.checks_page import checks
 from docs.cluster_page import cluster
@@ -105,6 +106,10 @@ Made from the settings classes by `make docs`. Do not edit.
 Everything is an environment variable, read once, at the start. Durations are ISO 8601 (`PT10M`) or seconds. How Temporal is
 reached is said in Temporal's own words: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, or a
 profile in its configuration file, as Temporal's command line reads them.
+
+`keeperless-workflows --health`, and its like of the other workers, exits with 0 if this machine's worker has beaten within 30
+seconds and polls Temporal for tasks, else with 1 and a sentence. It is meant for the health check of a container. The API's
+health is `GET /livez` and `GET /readyz`.
 """
 
 POLICY_HEAD = """\
@@ -124,7 +129,8 @@ def configuration() -> str:
         _settings(ActivitySettings, "KEEPERLESS_"),
         "## `keeperless-checks` alone\n",
         _settings(CheckSettings, "KEEPERLESS_"),
-        "`keeperless-workflows` needs Temporal and nothing else.\n",
+        "## `keeperless-workflows`\n",
+        _settings(WorkerSettings, "KEEPERLESS_"),
         POLICY_HEAD,
         _settings(MigrationPolicy, ""),
     ]

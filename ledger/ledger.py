@@ -29,7 +29,8 @@ from domain.records import (
     Sample,
 )
 from domain.set_back import ToldByRuns
-from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports, samples
+from domain.worker_health import WorkerHealth
+from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports, samples, worker_health
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of
 from ledger.errors import (
     ActiveMigration,
@@ -321,6 +322,16 @@ class SqlLedger:
     async def samples(self, migration_id: str) -> list[Sample]:
         """A migration's numbers over time, oldest first, spread over its whole duration."""
         return await self._database.read(lambda connection: samples.find_all(connection, migration_id))
+
+    # Workers
+
+    async def beat(self, worker: WorkerHealth) -> None:
+        """Write what a worker process says of itself now, in place of what it said before."""
+        await self._database.write(lambda connection: worker_health.put(connection, worker))
+
+    async def workers(self) -> list[WorkerHealth]:
+        """Every worker process that has beaten within a day, the newest beat last."""
+        return await self._database.read(lambda connection: worker_health.find_all(connection, self._now()))
 
     # Events
 

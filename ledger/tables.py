@@ -215,6 +215,23 @@ samples = Table(
     Column("sample", ModelJson(Sample), nullable=False, comment="the whole; the other column is part of it, to search by"),
 )
 
+# One row for each worker process. No foreign keys: a worker belongs to no migration.
+worker_health = Table(
+    "worker_health",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("program", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("release", Text, nullable=False),
+    Column("settings_fingerprint", Text, nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("beat_at", UtcDateTime, nullable=False),
+    Column("last_error", Text),
+    Column("last_error_at", UtcDateTime),
+    Column("stopped_at", UtcDateTime, comment="set by a clean stop only"),
+)
+
 # No foreign keys: a refused call about something that does not exist is told here too.
 events = Table(
     "events",

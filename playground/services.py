@@ -110,6 +110,7 @@ class Services:
                 "KEEPERLESS_LEDGER_URL": self.ledger_url or f"sqlite:///{directory / 'ledger.db'}",
                 "KEEPERLESS_ARTEFACTS": str(directory / "artefacts"),
                 "KEEPERLESS_CHECKS_DIRECTORY": str(directory / "checks"),
+                "KEEPERLESS_RUNTIME_DIRECTORY": str(directory / "run"),
                 "KEEPERLESS_SIGNAL_APPROVALS": "true",
                 "KEEPERLESS_PORT": str(self.api_port),
                 "KEEPERLESS_TEMPORAL_UI_URL": self.temporal_ui_url,

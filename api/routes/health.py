@@ -1,7 +1,6 @@
 """Whether this process lives, whether it can work, and which version it is."""
 
 import asyncio
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,15 +9,13 @@ from api.answers import Alive, Ready, Version
 from api.problems import ProblemKind, retry_later
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import AnyWiring, Wiring
+from console.program import release
 from ledger.errors import LedgerUnavailable
 
 OPEN: dict[str, Any] = {"security": []}
 """These need nobody's name: they say nothing of any cluster."""
 
 router = APIRouter(tags=["health"])
-
-FROM_A_CHECKOUT = "0+checkout"
-"""The packages are used where they lie, without having been installed."""
 
 
 @router.get("/livez", openapi_extra=OPEN)
@@ -40,10 +37,7 @@ async def readyz(wiring: AnyWiring) -> Ready:
 @router.get("/version", openapi_extra=OPEN)
 async def get_version() -> Version:
     """The version of this program."""
-    try:
-        return Version(name="keeperless", version=version("keeperless"))
-    except PackageNotFoundError:
-        return Version(name="keeperless", version=FROM_A_CHECKOUT)
+    return Version(name="keeperless", version=release())
 
 
 async def _has_ledger(wiring: Wiring) -> bool:

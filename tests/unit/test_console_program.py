@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
+from console.worker_settings import WorkerSettings
 from spark.settings import CheckSettings
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -22,7 +23,7 @@ SCRIPTS: dict[str, str] = {
 WORKERS = sorted(set(SCRIPTS) - {"keeperless-api"})
 SETTINGS: dict[str, tuple[type[BaseModel], ...]] = {
     "keeperless-api": (ApiSettings,),
-    "keeperless-workflows": (),
+    "keeperless-workflows": (WorkerSettings,),
     "keeperless-activities": (ActivitySettings,),
     "keeperless-checks": (ActivitySettings, CheckSettings),
 }
