@@ -1,7 +1,7 @@
-"""Of a queue that nobody takes tasks from: who was there last, and what keeps him from it, as far as that is seen from here."""
+"""Of a queue that nobody takes tasks from: who was there last, as Temporal and the workers' health rows say."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,8 +10,7 @@ import structlog
 from temporalio.service import RPCStatusCode
 
 from api.pending import in_work
-from api.pollers import GONE, QUESTION, Poller, pid_here, pollers_of, refusal, signs_of
-from api.programs import signs_of_program
+from api.pollers import QUESTION, Poller, pollers_of, refusal
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching
 from api.wiring import Wiring
@@ -25,6 +24,8 @@ from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.machines.bad_signs import signed
 from domain.machines.vital_signs import Sign
+from domain.worker_health import WorkerHealth, of_program
+from ledger.errors import LedgerUnavailable
 
 log = structlog.get_logger()
 
@@ -43,14 +44,14 @@ async def in_time(until: float) -> AsyncIterator[None]:
     except TimeoutError:
         pass
     except Exception:
-        log.exception("a worker could not be looked at")
+        log.exception("a worker could not be looked up")
 
 
 async def missing(
     wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float, *, was_taken: bool = False
 ) -> Blocker:
-    """With who was there last, and what keeps it from its work where that can be seen from here, and in time. `was_taken`: by
-    somebody, who is not to be started unless he is known to be gone."""
+    """With who was there last, as far as that is known in time. `was_taken`: by a worker, which is not to be started unless it
+    is known to be gone."""
     absence = await absence_of(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
@@ -62,7 +63,7 @@ async def missing(
 @dataclass
 class Absence:
     """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there. `at`: when it was
-    asked, which may be long after the look began."""
+    asked, which may be long after the look began. `has_ended`: whether the health row of who was heard last says so."""
 
     at: datetime
 
@@ -70,21 +71,21 @@ class Absence:
     signs: tuple[Sign, ...] = ()
     unsaid: TemporalUnavailable | None = None
     poller: Poller | None = None
+    has_ended: bool = False
 
     def is_asking(self) -> bool:
         """Whether somebody was heard of lately, as far as is known: a question for tasks lasts a minute."""
         poller = self.poller
-        return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, self.at, QUESTION)
+        return poller is not None and not self.has_ended and not is_over(poller.heard_at, self.at, QUESTION)
 
     def may_live(self) -> bool:
-        """Nobody knows of him where Temporal did not say in time who asks."""
-        return self.is_asking() if self.poller is not None else GONE not in self.signs
+        """Nobody knows of it where Temporal did not say in time who asks."""
+        return self.poller is None or self.is_asking()
 
     def asked_since(self, due: datetime) -> str:
         """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""
         poller = self.poller
-        is_well = all(sign.is_slight for sign in self.signs)
-        if poller is None or not is_well or poller.heard_at <= due or not self.is_asking():
+        if poller is None or self.signs or poller.heard_at <= due or not self.is_asking():
             return ""
         return poller.in_brief(self.at)
 
@@ -93,22 +94,28 @@ async def absence_of(wiring: Wiring, queue: TaskQueue, now: datetime, until: flo
     """`due`: since when a task lies there."""
     found = Absence(datetime.now(UTC))
     async with in_time(until):
-        heard, refused = await asyncio.gather(heard_of(wiring, queue), refusal(wiring.temporal))
+        heard, refused, workers = await asyncio.gather(heard_of(wiring, queue), refusal(wiring.temporal), workers_of(wiring))
         if isinstance(heard, TemporalUnavailable):
             found.unsaid = heard
             return found
         found.at = datetime.now(UTC)
         poller = found.poller = heard[-1] if heard else None
         asked_at = poller.heard_at if poller is not None and due is not None and poller.heard_at > due else None
-        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now, asked_at)
         if poller is not None:
             found.words.append(poller.in_words(found.at))
-            found.signs += await signs_of(poller.identity, queue)
-        known = pid_here(poller.identity) if poller is not None else None
-        if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
-            program = PROGRAM_OF[queue]
-            found.signs += await signs_of_program(program, wiring.temporal, wiring.settings.ledger_url, known)
+            found.has_ended = any(one.identity == poller.identity and not one.is_alive(found.at) for one in workers)
+        asking = {one.identity for one in heard if not is_over(one.heard_at, found.at, QUESTION)}
+        found.words.append(of_program(workers, PROGRAM_OF[queue], asking, found.at))
+        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now, asked_at)
     return found
+
+
+async def workers_of(wiring: Wiring) -> Sequence[WorkerHealth]:
+    """None where the ledger does not answer, which is an entry of its own."""
+    try:
+        return await wiring.ledger.workers()
+    except LedgerUnavailable:
+        return ()
 
 
 async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime, asked_at: datetime | None) -> tuple[Sign, ...]:

@@ -5,23 +5,24 @@ through, and heartbeats, results and answers do not.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from api.absences import heard_of, in_time
-from api.full_volumes import port_here, processes_at
+from api.absences import heard_of, in_time, workers_of
 from api.pending import RunSeen
-from api.pollers import Poller, pid_here, refusal, signs_of
-from api.programs import FRESH, process_of
+from api.pollers import refusal
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MOST_OBSERVED, NO_WORKER, PROGRAM_OF
 from domain.contracts import TaskQueue
 from domain.pending_tasks import PendingTask, is_silent, is_untaken
+from domain.worker_health import WorkerHealth
 
 LATELY = timedelta(seconds=20)
 """Since a question for tasks: later than that it may be one of before all was cut off."""
+SETTLED = timedelta(seconds=20)
+"""Since its start: a worker that has just come was not there to answer."""
 OF_EFFECTS, OF_RUNS = (TaskQueue.WATCH, TaskQueue.CLUSTER), (TaskQueue.MIGRATIONS,)
 OBJECT = "what is between the workers and Temporal"
 FIX = (
@@ -35,12 +36,13 @@ FIX = (
 
 
 async def asking(wiring: Wiring, until: float) -> str:
-    """Both programs that a migration needs, in words, where both asked for tasks lately, and nothing is seen that keeps them
-    from their work; else empty."""
+    """Both programs that a migration needs, in words, where both asked for tasks lately, and their heartbeats come to the
+    ledger; else empty."""
     async with in_time(until):
-        told = await asyncio.gather(*(_asking(wiring, queues) for queues in (OF_RUNS, OF_EFFECTS)))
+        workers = await workers_of(wiring)
+        told = await asyncio.gather(*(_asking(wiring, queues, workers) for queues in (OF_RUNS, OF_EFFECTS)))
         if all(told) and await refusal(wiring.temporal) is None:
-            return "; ".join([*told, *await asyncio.to_thread(_holder, wiring.temporal.address)])
+            return "; ".join(told)
     return ""
 
 
@@ -70,34 +72,16 @@ def of_between(words: str, address: str, now: datetime) -> Blocker:
 
 def _is_unheard(task: PendingTask, now: datetime) -> bool:
     is_ours = task.queue in {*OF_EFFECTS, *OF_RUNS} and not task.paused
-    return is_ours and (task.is_unheard or is_silent(task, now) or is_untaken(task, now))
+    return is_ours and (is_silent(task, now) or is_untaken(task, now))
 
 
-async def _asking(wiring: Wiring, queues: tuple[TaskQueue, ...]) -> str:
+async def _asking(wiring: Wiring, queues: tuple[TaskQueue, ...], workers: Sequence[WorkerHealth]) -> str:
     heard = await asyncio.gather(*(heard_of(wiring, queue) for queue in queues))
     known = [poller for pollers in heard if isinstance(pollers, tuple) for poller in pollers]
     last = max(known, key=lambda one: one.heard_at, default=None)
     now = datetime.now(UTC)
-    if last is None or now - last.heard_at > LATELY or not await asyncio.to_thread(_is_settled, last, queues[0], now):
+    if last is None or now - last.heard_at > LATELY:
         return ""
-    signs = await signs_of(last.identity, queues[0])
-    if any(not sign.is_slight for sign in signs):
-        return ""
-    return ". ".join([f"{PROGRAM_OF[queues[0]]} ({last.in_brief(now)})", *(sign.observed for sign in signs)])
-
-
-def _is_settled(poller: Poller, queue: TaskQueue, now: datetime) -> bool:
-    """Whether its process is here, and has been for a while: who has just come was not there to answer."""
-    pid = pid_here(poller.identity)
-    process = process_of(pid, PROGRAM_OF[queue]) if pid is not None else None
-    return process is not None and now - process.begun_at > FRESH
-
-
-def _holder(address: str) -> list[str]:
-    """Which program has that port, where it is this machine's."""
-    port = port_here(address)
-    pids = processes_at(port)[:1] if port is not None else []
-    try:
-        return [f"the port {port} is held by {Path(f'/proc/{pid}/comm').read_text().strip()}, process {pid}" for pid in pids]
-    except OSError:
-        return []
+    worker = next((one for one in workers if one.identity == last.identity and one.is_alive(now)), None)
+    is_settled = worker is not None and now - worker.started_at > SETTLED
+    return f"{PROGRAM_OF[queues[0]]} ({last.in_brief(now)})" if is_settled else ""

@@ -12,44 +12,36 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from api.absences import absence_of, heard_of, in_time, missing
+from api.absences import absence_of, heard_of, in_time, missing, workers_of
 from api.between import asking, is_unanswered, of_between, silent_for_all
-from api.changes import changed_here
-from api.ledger_disk import of_disk
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.outgoing import Outgoing
-from api.own_state import Lag, lagging, of_itself
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, ended_here, machines_of, signs_of
-from api.programs import Apart, apart_from
-from api.servers_here import signs_at
+from api.pollers import Poller, machines_of
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
-from api.unlike_copies import unlike_copies
 from api.wiring import Wiring
 from domain import pending_tasks, refused_steps, standing
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
-    MACHINE,
     NO_WORKER,
     OBSERVATION_FAILED,
+    PROGRAM_OF,
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
 )
 from domain.clocks import is_over
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import WaitReason
-from domain.machines.bad_signs import signed
-from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.refused_steps import Tries
+from domain.worker_health import ended_lately, of_unlike_copies
 from domain.zk_to_kraft.causes.case import USUAL_RESTART
-from ledger.database import place_of, server_of
 from ledger.errors import LedgerUnavailable
 
 Row = TypeVar("Row", Event, Command)
@@ -59,7 +51,6 @@ ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
 NO_TROUBLE = frozenset({APPROVAL, SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
-APART_SECONDS = 2.0
 AS_NEW = timedelta(seconds=5)
 """What was begun no longer than that before a look may have come while that was at it."""
 PAGE = 1000
@@ -88,20 +79,15 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
         return _answer(record, None, items)
     now, until = datetime.now(UTC), asyncio.get_running_loop().time() + ANSWER_SECONDS
-    async with lagging() as lag:
-        return await _find(wiring, record, lag, now, until)
-
-
-async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime, until: float) -> BlockersAnswer:
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
-    (looked, looker), (run, unled, both), unwritable, askers, apart = await asyncio.gather(
+    (looked, looker), (run, unled, both), unwritable, askers, workers = await asyncio.gather(
         _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
         _askers(wiring),
-        _apart(wiring, until),
+        workers_of(wiring),
     )
     between = [of_between(both, wiring.temporal.address, now)] if both and is_unanswered(looked, run, now) else []
     if between:
@@ -112,7 +98,6 @@ async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime
     known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own = [entry for entry in own if not between or entry.code != NO_WORKER]
-    own += [_with_another_ledger(one, wiring, now) for one in apart]
     # Nobody is missing where the API asks in the wrong place: that it may comes first.
     told = [*known, *own] if run.unserved else [*own, *known]
     found = [*between, *(seen.blockers if seen is not None else ()), *told]
@@ -127,13 +112,9 @@ async def _find(wiring: Wiring, record: MigrationRecord, lag: Lag, now: datetime
     unlooked = list(seen.unlooked) if seen is not None else []
     if is_hanging or any(entry.code not in NO_TROUBLE for entry in found):
         machines = [poller.identity for poller in machines_of(askers).values()]
-        ended = await asyncio.to_thread(ended_here, askers, datetime.now(UTC))
+        ended = ended_lately(workers, PROGRAM_OF[TaskQueue.CLUSTER], now)
         found = [*standing.of_machines(machines, looker.by, now), *standing.of_restarts(ended, now), *found]
-        (changed, why_not), unlike, itself = await asyncio.gather(
-            _changed(wiring, record, seen, now, until), _unlike(wiring, until), of_itself(found, lag, now, until)
-        )
-        found = [*itself, *found, *changed, *unlike]
-        unlooked += [why_not] if why_not else []
+        found += [*(seen.changed if seen is not None else ()), *of_unlike_copies(workers, now)]
     return _answer(record, seen, _once(found), unlooked)
 
 
@@ -162,29 +143,6 @@ async def _refused_just_now(
         newer, _ = await _read(partial(_events, wiring, record.id, events[-1].seq if events else 0), now)
     tries = Tries(record.policy.poll_interval, is_clear=True)
     return [*refused_steps.of_any_refusal([*events, *newer], datetime.now(UTC), tries)]
-
-
-async def _apart(wiring: Wiring, until: float) -> list[Apart]:
-    """None, where that is not known soon."""
-    async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
-        return await apart_from(wiring.temporal, wiring.settings.ledger_url)
-    return []
-
-
-async def _changed(
-    wiring: Wiring, record: MigrationRecord, seen: BlockersSeen | None, now: datetime, until: float
-) -> tuple[Sequence[Blocker], str]:
-    """What has changed on machines; and why it could not be looked up."""
-    if seen is not None:
-        return seen.changed, ""
-    changed, why_not = await changed_here(wiring, record, now, until)
-    return [changed] if changed is not None else [], why_not
-
-
-async def _unlike(wiring: Wiring, until: float) -> list[Blocker]:
-    async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
-        return await unlike_copies(wiring.temporal)
-    return []
 
 
 def _answer(
@@ -216,8 +174,7 @@ def _known(
         yield from standing.of_waiting(record, explained, events, now, commands, is_mute=is_mute)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now, run.unserved)
-    troubled = seen.troubled if seen is not None else ()
-    yield from pending_tasks.of_tasks([pending_tasks.but_for(task, troubled) for task in run.tasks], now - ahead)
+    yield from pending_tasks.of_tasks(run.tasks, now - ahead)
     yield from pending_tasks.of_clock_here(ahead, now)
     yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
@@ -276,19 +233,12 @@ async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: fl
 
 
 async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: float) -> PendingTask:
-    """What keeps workers from what lies or is in work for longer than most things take, where that is seen here in time."""
-    if task.queue not in set(TaskQueue):
+    """What is known in time of the workers of a queue on which it lies for longer than most things do."""
+    if task.queue not in set(TaskQueue) or task.paused or not pending_tasks.is_untaken(task, now):
         return task
-    if pending_tasks.is_untaken(task, now) and not task.paused:
-        absence = await absence_of(wiring, TaskQueue(task.queue), now, until, task.due_at)
-        asked = absence.asked_since(task.due_at)
-        return replace(task, signs=absence.signs, asked_by=asked, last_asked=". ".join(absence.words))
-    if task.taken_at is None or not is_over(task.taken_at, now, pending_tasks.UNTAKEN):
-        return task
-    signs: tuple[Sign, ...] = ()
-    async with in_time(until):
-        signs = await signs_of(task.worker, TaskQueue(task.queue)) if task.worker else ()
-    return replace(task, signs=signs)
+    absence = await absence_of(wiring, TaskQueue(task.queue), now, until, task.due_at)
+    asked = absence.asked_since(task.due_at)
+    return replace(task, signs=absence.signs, asked_by=asked, last_asked=". ".join(absence.words))
 
 
 async def _looked(
@@ -345,34 +295,11 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
             await wiring.ledger.prove_writable(record.id)
         except LedgerUnavailable as error:
             if is_last:
-                entry = _of_ledger(error, "migrations can write down what they do", now)
-                return await _with_its_machine(entry, wiring.settings.ledger_url)
+                return _of_ledger(error, "migrations can write down what they do", now)
         else:
             break
     return None
 
 
-async def _with_its_machine(entry: Blocker, ledger_url: str) -> Blocker:
-    """With what is seen here of the disk of SQLite, or of the server of PostgreSQL."""
-    if server := server_of(ledger_url):
-        return signed(entry, await signs_at(server))
-    disk = await of_disk(ledger_url)
-    return entry.model_copy(update={"observed": f"{entry.observed}; {disk}"}) if disk else entry
-
-
 def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocker:
     return blocker(LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
-
-
-def _with_another_ledger(one: Apart, wiring: Wiring, now: datetime) -> Blocker:
-    return blocker(
-        MACHINE,
-        f"{one.program}, process {one.pid}",
-        observed=f"it takes tasks from the Temporal that the API uses, and its ledger is {one.ledger}; that of the API is "
-        f"{place_of(wiring.settings.ledger_url)}: part of what is asked fails there, or goes by what that one does not know",
-        expected="one ledger for all programs that share a namespace of Temporal's",
-        fix=f"Stop that one now, in order: kill {one.pid}. Its tasks come to the others by themselves. Start it with the "
-        "KEEPERLESS_LEDGER_URL of the API. Where it belongs to another installation of Keeperless, leave it its ledger, and "
-        "give it a namespace of Temporal's of its own (TEMPORAL_NAMESPACE).",
-        since=now,
-    )

@@ -14,9 +14,8 @@ from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from activities.failures import FIX
-from api import replaced_code
 from api.links import cluster_url, migration_url
-from api.strays import stray_behind
+from api.strays import OF_ITS_FILES, replaced, stray_behind
 from api.temporal import Temporal
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, Payload, TaskQueue
@@ -187,11 +186,8 @@ def worded(kind: str | None, message: str, program: str, fix: str) -> tuple[str,
         return message, f"{OWN_WAY.format(program)}{fix}"
     if kind in OWN_ERRORS:
         return message, fix
-    if (stray := stray_behind(message)) is not None:
-        return stray.what, stray.fix
-    if kind in replaced_code.OF_ITS_FILES:
-        return replaced_code.WHAT.format(kind), replaced_code.fix_of(program)
-    return None
+    stray = replaced(kind, program) if kind in OF_ITS_FILES else stray_behind(message)
+    return (stray.what, stray.fix) if stray is not None else None
 
 
 def unforeseen(kind: str | None) -> str:

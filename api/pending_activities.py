@@ -9,8 +9,6 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
 from api.observing import fix_in, unforeseen, worded
-from api.pollers import pid_here
-from api.programs import process_of
 from api.strays import FIXES as FIXES_OF_STRAYS
 from api.stumbles import WHERE
 from domain.blocker_codes import PROGRAM_OF
@@ -35,22 +33,13 @@ UNPAUSE = (
     "POST /migrations/{{id}}/hold."
 )
 
-LOST, LOST_ATTEMPTS = "its worker was lost in the middle of it, and so it was before", 3
+LOST, LOST_ATTEMPTS = "nothing was heard any more of its worker in the middle of it, and so it was before", 3
 """From how many attempts on that is no accident."""
 LOST_FIX = (
-    "Something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of systemd-oomd, and at its "
-    "exit status where it is restarted; give it more. It is tried again by itself."
-)
-
-UNHEARD = (
-    "nothing was heard of its worker for {:g} s in the middle of it, and so it was before; nothing has killed it: process {} "
-    "runs since {:%H:%M:%S} UTC"
-)
-UNHEARD_FIX = (
-    "Do not restart it: it lives, and what it says of its work does not come to Temporal in time. Look at what is between them "
-    "(a proxy, an ingress: its limit of concurrent HTTP/2 streams, its timeouts, its log; `ss -ltnp` tells which program has "
-    "the port of TEMPORAL_ADDRESS), at Temporal's own limits, and at whether that process stood still (its machine's "
-    "processors, swap). Its log has more. It is tried again by itself."
+    "If its process has ended, something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of "
+    "systemd-oomd, and at its exit status where it is restarted; give it more. If its process runs on, do not restart it: look "
+    "at what is between it and Temporal (a proxy, an ingress: its limit of concurrent HTTP/2 streams, its timeouts, its log), "
+    "at Temporal's own limits, and at its machine's processors and swap. It is tried again by itself."
 )
 
 USUAL: dict[str, timedelta] = {
@@ -82,10 +71,8 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     queue = QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER)
     error, fix = failed_of(activity.last_failure, queue) if activity.HasField("last_failure") else ("", "")
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
-    still_there = None
     if is_lost and activity.attempt > LOST_ATTEMPTS:
-        still_there = _still_there(activity, queue)
-        error, fix = (still_there, UNHEARD_FIX) if still_there is not None else (LOST, LOST_FIX)
+        error, fix = LOST, LOST_FIX
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     if has_run_out := _has_run_out(activity):
         error, fix = _out_of_time(activity, queue, named)
@@ -108,18 +95,7 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
         fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
         named=named,
         has_run_out=has_run_out,
-        is_unheard=still_there is not None,
     )
-
-
-def _still_there(activity: PendingActivityInfo, queue: TaskQueue) -> str | None:
-    """In words that nobody has killed its worker: who is here, and was when that was heard of last, is the same."""
-    pid, limit = pid_here(activity.last_worker_identity), activity.activity_options.heartbeat_timeout.ToTimedelta()
-    missed = activity.last_attempt_complete_time
-    process = process_of(pid, PROGRAM_OF[queue]) if pid is not None else None
-    if process is None or process.begun_at >= missed.ToDatetime(UTC) - limit:
-        return None
-    return UNHEARD.format(limit.total_seconds(), process.pid, process.begun_at)
 
 
 def _has_run_out(activity: PendingActivityInfo) -> bool:

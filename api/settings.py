@@ -12,12 +12,9 @@ from pydantic import Field, HttpUrl, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.people.tokens import Provider
+from console.worker_settings import STATE
 
 LOOPBACK = "127.0.0.1"
-
-
-STATE = Path.home() / ".local" / "state" / "keeperless"
-"""Where the activity worker looks as well."""
 
 
 class ApiSettings(BaseSettings):

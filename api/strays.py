@@ -1,4 +1,4 @@
-"""What a failure says of a worker that is none of this installation's: of another release, or of another service altogether."""
+"""What a failure says of its worker: it is of another release, of another service, or its files were replaced while it ran."""
 
 import re
 from dataclasses import dataclass
@@ -33,6 +33,20 @@ OTHER_SERVICE = Stray(
     "begun; it is tried again by itself.",
 )
 FIXES = {stray.what: stray.fix for stray in (OTHER_RELEASE, OTHER_SERVICE)}
+
+OF_ITS_FILES = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError"})
+"""Types of failures. A workflow's code is loaded from disk again for each run, an activity's where it is needed first; what was
+loaded before stays as it was."""
+
+
+def replaced(kind: str, program: str) -> Stray:
+    """Of a program that could not load a part of itself: the type of that failure is one of `OF_ITS_FILES`."""
+    return Stray(
+        f"its code on disk is not what it was started from ({kind}): it was upgraded, or its environment was made again, "
+        "while it ran",
+        f"Restart {program}, all processes of it, and run all of Keeperless' programs at one release. Nothing is lost, and it "
+        "continues by itself. If that lasts after a restart, a part of it is not installed: its log names it.",
+    )
 
 
 def stray_behind(message: str) -> Stray | None:

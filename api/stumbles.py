@@ -12,9 +12,8 @@ from temporalio.api.history.v1 import HistoryEvent, WorkflowTaskFailedEventAttri
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
-from api import replaced_code
 from api.observing import unforeseen
-from api.strays import UNDECODED, stray_behind
+from api.strays import OF_ITS_FILES, UNDECODED, replaced, stray_behind
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 
 LAST_EVENTS = 10
@@ -130,9 +129,9 @@ def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
     stray = stray_behind(failed.failure.message) if failed.failure.message != UNDECODED else None
     if stray is not None:
         return f"{stray.what} (it is {failed.identity})", stray.fix
-    if kind in replaced_code.OF_ITS_FILES:
-        of_files = f"{replaced_code.WHAT.format(kind)} (it is {failed.identity})"
-        return of_files, replaced_code.fix_of("keeperless-workflows")
+    if kind in OF_ITS_FILES:
+        stray = replaced(kind, "keeperless-workflows")
+        return f"{stray.what} (it is {failed.identity})", stray.fix
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
         return OTHER_CODE, OTHER_CODE_FIX
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:

@@ -2,17 +2,31 @@
 
 import asyncio
 import re
+from contextlib import suppress
 from datetime import datetime
+from enum import StrEnum
 
 from temporalio.api.enums.v1 import ResourceExhaustedCause
 from temporalio.service import RPCStatusCode
 
-from api.full_volumes import full_volumes
-from api.servers_here import Door, door_of, signs_at
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import TEMPORAL_UNAVAILABLE
-from domain.machines.bad_signs import signed
+from domain.cluster import host_and_port
+
+CONNECT_SECONDS = 0.5
+
+
+class Door(StrEnum):
+    """What becomes of a connection before anything is said on it."""
+
+    OPEN = "open"
+    """It is taken: by the kernel, also where the process behind it stands still."""
+    SHUT = "shut"
+    """It is refused, the name is not resolved, or there is no port in the address."""
+    SILENT = "silent"
+    """Neither."""
+
 
 NOT_REACHED = (
     "Start Temporal, or make it reachable; TEMPORAL_ADDRESS of the API. Nothing is lost meanwhile: migrations go on where they "
@@ -92,10 +106,6 @@ DATABASE_LIMIT = (
     "history.persistenceMaxQPS, frontend.persistenceMaxQPS and their kin raised, where the database bears it. Migrations go on "
     "by themselves."
 )
-NO_ROOM = (
-    "It runs, and cannot work, and there is no room on the volume of {}. Make room there, mostly of what somebody else has put "
-    "there; if that does not help, its own log has more. Nothing is lost meanwhile: migrations go on by themselves."
-)
 DATABASE_FULL = "The storage of Temporal's database is full: make room there. Migrations go on by themselves."
 OVERLOADED = (
     "Temporal has more to do than it can: look at its services' processors and at its database (its own log and metrics say "
@@ -151,11 +161,8 @@ async def without_temporal(temporal: Temporal, error: Fault, now: datetime) -> B
         error = simplest
         if error.status is RPCStatusCode.UNIMPLEMENTED:
             return _entry(temporal, str(error), NO_TEMPORAL, now)
-    if isinstance(error, TemporalRefused):
-        error, fix = await _with_fix(temporal, error)
-        return _entry(temporal, str(error), fix, now)
-    (found, fix), signs = await asyncio.gather(_with_fix(temporal, error), signs_at(temporal.address))
-    return signed(_entry(temporal, str(found), fix, now), signs)
+    error, fix = await _with_fix(temporal, error)
+    return _entry(temporal, str(error), fix, now)
 
 
 async def without_matching(temporal: Temporal, queue: str, error: TemporalUnavailable, now: datetime) -> Blocker:
@@ -190,7 +197,22 @@ async def _with_fix(temporal: Temporal, error: Fault) -> tuple[Fault, str]:
         return error, REFUSES
     unserved = await temporal.why_unserved()
     if unserved is None:
-        full = await full_volumes(temporal.address)
-        return error, NO_ROOM.format("; ".join(full)) if full else WORKS_NOT
+        return error, WORKS_NOT
     known = next((fix for words, fix in OF_CONNECTING.items() if words.search(str(unserved))), None)
     return unserved, known or BY_DOOR[await door_of(temporal.address)]
+
+
+async def door_of(at: str) -> Door:
+    """Whether anybody takes connections at an address."""
+    try:
+        host, port = host_and_port(at.rpartition("//")[2])
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return Door.SILENT
+    except (OSError, ValueError):  # the latter, UnicodeError too, of an address that cannot be read
+        return Door.SHUT
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return Door.OPEN

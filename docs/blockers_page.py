@@ -32,8 +32,13 @@ the preflight's findings; one that has ended, nothing.
 
 A node that a step of the migration restarts is no blocker within its usual time: 30 seconds, or the migration's longest restart
 so far. A failed start is reported immediately. A fault that its log or its machine proves is reported after eight seconds. If a
-worker has taken an activity and reports nothing for ten seconds, that is an entry. It quotes the last warning or error in the
-worker's log, if the worker runs beside the API and its standard error is a file.
+worker has taken an activity and reports nothing for ten seconds, that is an entry.
+
+Each worker process writes a health row to the ledger every five seconds: program, host, process, release, a fingerprint of the
+settings that copies must share, and its last error without values. If no worker takes the tasks of a queue, the entry names
+the worker of that program that beat last, when, whether it stopped cleanly, and its last error. A worker that beats and does
+not poll the queue is named as such. Live copies of one program with other releases or fingerprints are an entry beside that of
+a trouble. A worker whose row is missing writes to another ledger, or does not reach this one: its log says so.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes that
 are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. Of a process that runs that
@@ -78,13 +83,9 @@ to `fs.lease-break-time`. Files that hang for another reason are unknown after f
 Where Kafka is silent or replicas lag, up to eight connections at once are begun to each address of a broker, from ports of
 their own: where some get through and others do not, what is between shares connections out, and a part of it passes nothing.
 
-Where Temporal cannot work and runs on the API's machine, the volumes of what it has open are looked at, and those of the
-database that it asks there: one without room is told with a file on it.
-
 Where connections wait to be taken at a port, it is told how many it has taken there, and who has most of them: a listener
 at its limit (`max.connections`) takes nobody, and says nothing of it. What SQLite's ledger is in is looked at too: where
-somebody has deleted its files under our programs nothing more is written, and what brings all back is told. A program of ours
-on the API's machine that takes tasks from the same Temporal and goes by another ledger is told in every answer.
+somebody has deleted its files under our programs nothing more is written, and what brings all back is told.
 
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.
@@ -115,12 +116,11 @@ rights, size and time of what Kafka is started from, and of every file that its 
 the settings of the file that each was started with, and its `myid`; and of ZooKeeper the dynamic configs, quotas, ACLs,
 orders, new topics of very many partitions, and how many partitions the others have. Of a node or server in trouble what
 differs from its note is told, the likeliest first, with what its kernel has said since; of anything else in entries beside
-that of the trouble; and where keeperless-activities does not look, by the API, if it runs on the same machine. Of a node
-that is down it is said which variables of its environment a start by its driver would not give it. It need not be the
-cause; it is what one would ask first. No secret is kept: of the environment and of servers' files only the names, but for
-what holds none, and of credentials and encoded passwords in ZooKeeper eight digits of a digest, which tell that they were
-set anew. What could not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or
-`iptables-save`, `ip` and `tc`. The notes of a migration are deleted when it ends.
+that of the trouble. Of a node that is down it is said which variables of its environment a start by its driver would not
+give it. It need not be the cause; it is what one would ask first. No secret is kept: of the environment and of servers' files
+only the names, but for what holds none, and of credentials and encoded passwords in ZooKeeper eight digits of a digest, which
+tell that they were set anew. What could not be looked at counts as unchanged: firewall, routes and queues need root, and
+`nft` or `iptables-save`, `ip` and `tc`. The notes of a migration are deleted when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

@@ -1,6 +1,6 @@
 """Causes that lie in what Temporal says of tasks: who takes none, what is paused or put off, and clocks that disagree. Pure."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -63,8 +63,7 @@ class PendingTask:
     one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
     there since it could be taken, and is not given it; empty where nobody does. `last_asked`: who has asked there last, as a
     sentence without a stop; empty where that is not known. `has_run_out`: the attempt before ran out of its time, so that this
-    one may be in work for long and yet not go well. `is_unheard`: attempts before ended because nothing was heard of a worker
-    that has been there all the time.
+    one may be in work for long and yet not go well.
     """
 
     what: str
@@ -85,7 +84,6 @@ class PendingTask:
     asked_by: str = ""
     last_asked: str = ""
     has_run_out: bool = False
-    is_unheard: bool = False
 
 
 def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
@@ -108,8 +106,6 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
         elif task.heard_at is not None and is_silent(task, now):
             yield _silent(task, now - task.heard_at)
-        elif task.taken_at is not None and any(not sign.is_slight for sign in task.signs):
-            yield _kept(task)
         elif (standing := _standing_still(task, now, STANDS)) is not None:
             yield standing
         elif task.error and task.attempt > 1 and not is_in_work:
@@ -133,12 +129,6 @@ def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker
     for task in tasks:
         if (entry := _standing_still(task, now, STANDS_QUIETLY) or _wordless(task, now)) is not None:
             yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
-
-
-def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:
-    """Without what only tells that others, who are in trouble by themselves, do not answer it. `troubled`: their addresses."""
-    kept = [sign for sign in task.signs if not sign.about or not set(sign.about) <= set(troubled)]
-    return replace(task, signs=tuple(kept))
 
 
 def is_untaken(task: PendingTask, now: datetime, patience: timedelta | None = None) -> bool:
@@ -214,16 +204,7 @@ def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | N
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:
     taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s by this clock"
-    return signed(no_worker(task.queue, taken, task.heard_at or task.due_at), task.signs, MOST_OBSERVED)
-
-
-def _kept(task: PendingTask) -> Blocker:
-    """It says that it is at it, and something keeps it, or what it has started, from going on."""
-    program = PROGRAM_OF.get(task.queue, task.queue)
-    expected = f"nothing keeps {program} from its work"
-    since = task.taken_at or task.due_at
-    entry = blocker(MACHINE, program, observed=f"it is at {task.what}", expected=expected, fix="", since=since)
-    return signed(entry, task.signs, MOST_OBSERVED)
+    return no_worker(task.queue, taken, task.heard_at or task.due_at)
 
 
 def _standing_still(task: PendingTask, now: datetime, limit: timedelta) -> Blocker | None:

@@ -146,9 +146,8 @@ class BlockersRequest(Payload):
 
 class BlockersSeen(Payload):
     """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
-    up. `changed`: entries of machines on which something has changed, to be told beside one that is a trouble. `troubled`: the
-    addresses of nodes and servers that have an entry. `late`: of what this look alone had no time for, to be told where nothing
-    else is.
+    up. `changed`: entries of machines on which something has changed, to be told beside one that is a trouble. `late`: of
+    what this look alone had no time for, to be told where nothing else is.
     """
 
     observed_at: datetime
@@ -157,5 +156,4 @@ class BlockersSeen(Payload):
     explained: tuple[str, ...] = ()
     unlooked: tuple[str, ...] = ()
     changed: tuple[Blocker, ...] = ()
-    troubled: tuple[str, ...] = ()
     late: tuple[Blocker, ...] = ()

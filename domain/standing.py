@@ -238,13 +238,13 @@ def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[
         )
 
 
-def of_restarts(ended: Sequence[int], now: datetime) -> Iterator[Blocker]:
-    """`ended`: processes of keeperless-activities that have ended within a minute. One may have been replaced."""
+def of_restarts(ended: Sequence[str], now: datetime) -> Iterator[Blocker]:
+    """`ended`: processes of keeperless-activities that have ended of late. One may have been replaced."""
     if len(ended) > 1:
         yield blocker(
             NO_WORKER,
             "keeperless-activities",
-            observed=f"{len(ended)} processes of it have ended within a minute ({', '.join(map(str, ended))}): it is restarted "
+            observed=f"{len(ended)} processes of it have ended of late ({', '.join(ended)}): it is restarted "
             "again and again, and each begins anew what the one before was at",
             expected="it runs on",
             fix="Find what ends it before anything else is looked at: a configuration tool, a script or a probe that restarts "

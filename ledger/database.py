@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
@@ -27,7 +26,6 @@ from ledger.row_security import ensure_all_is_seen
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
 
-LOCAL: dict[object, str] = {"localhost": "127.0.0.1"}
 PORT = 5432
 """Of PostgreSQL, where a URL names none."""
 
@@ -203,40 +201,6 @@ def parse_url(url: str | URL) -> URL:
 def place_of(url: str | URL) -> str:
     """Where a ledger is, for people: without a password, and without options, which may hold one. `LedgerMisuse` as above."""
     return parse_url(url).set(query={}).render_as_string(hide_password=True)
-
-
-def server_of(url: str) -> str:
-    """The host and the port of PostgreSQL, `localhost` where it is asked through a socket; empty for SQLite, and for one of
-    several, which nobody knows here."""
-    parsed = parse_url(url)
-    host, port = _server_of(parsed)
-    are_several = any(isinstance(told, tuple) or "," in str(told) for told in (host, port))
-    is_socket = not host or str(host).startswith("/")
-    if are_several or parsed.get_backend_name() == "sqlite":
-        return ""
-    return f"{'localhost' if is_socket else host}:{port}"
-
-
-def is_one_place(one: str, other: str) -> bool:
-    """Whether two URLs name one database, by whomever and through whatever driver it is asked. `LedgerMisuse` as above."""
-    return _database_at(parse_url(one)) == _database_at(parse_url(other))
-
-
-def are_two_places(theirs: str, ours: str, pid: int) -> bool:
-    """Whether a process of this machine goes by another database for sure. A server may have many names, and a file too: only
-    another name of the database, or another file, counts. `LedgerMisuse` as above."""
-    one, other = parse_url(theirs), parse_url(ours)
-    if one.get_backend_name() != other.get_backend_name() or one.get_backend_name() != "sqlite":
-        return (one.get_backend_name(), one.database) != (other.get_backend_name(), other.database)
-    try:
-        return not Path(f"/proc/{pid}/root{one.database}").samefile(other.database or "")
-    except OSError:
-        return False
-
-
-def _database_at(url: URL) -> tuple[object, ...]:
-    host, port = _server_of(url)
-    return url.drivername, LOCAL.get(host, host), port, url.database
 
 
 def _server_of(url: URL) -> tuple[object, object]:

@@ -32,7 +32,6 @@ from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
 from domain.zk_to_kraft.causes.case import DOWN_MODES, USUAL_RESTART, Looked
 from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.causes.machine_signs import changed_besides
-from domain.zk_to_kraft.causes.owners import owned_by
 from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
@@ -149,7 +148,6 @@ class Blocking:
             explained=tuple(sorted(explained)),
             unlooked=hints.silent,
             changed=changed_besides(looked, found),
-            troubled=tuple(sorted(owned_by(looked, {entry.object for entry in found}))),
         )
 
     async def _ruling(self, request: BlockersRequest, record: MigrationRecord) -> Ruling:

@@ -65,7 +65,6 @@ def of_far(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         yield Sign(
             f"what it sends takes long to get there and be acknowledged, by TCP's own clock: {told}",
             NEARER,
-            about=tuple(where for where, _ in signs.far),
         )
 
 
@@ -103,7 +102,7 @@ def of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     for places, (words, fix) in _apart(signs):
         found = [f"{names[where]} at {where}" if where in names else where for where in places]
         told = f"what it sends to {', '.join(found[:4])} is not acknowledged{words}"
-        yield Sign(told, fix, is_cure=signs.only_large, about=places)
+        yield Sign(told, fix, is_cure=signs.only_large)
 
 
 def _apart(signs: VitalSigns) -> Iterator[tuple[tuple[str, ...], tuple[str, str]]]:

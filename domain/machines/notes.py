@@ -314,11 +314,6 @@ def moved(before: MachineNote, facts: Facts) -> MachineChanges | None:
     return MachineChanges(since=before.at, changes=(f"{APART}that of then → another one",))
 
 
-def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
-    """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
-    return {kind: facts[kind] for kind in facts if kind in OF_A_MACHINE} if is_same_place(before.facts, facts) else {}
-
-
 def _unfiltered(process: Mapping[str, str]) -> dict[str, str]:
     return {name: UNFILTERED for name in FILTERS if process.get(name) == UNFILTERED}
 

@@ -128,8 +128,7 @@ def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> Vi
 @dataclass(frozen=True)
 class Sign:
     """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing. `is_cure`: what an entry
-    would have one do besides is beside the point. `is_common`: much else on its machine has the same. `about`: the addresses
-    that it tells of, and nothing else.
+    would have one do besides is beside the point. `is_common`: much else on its machine has the same.
     """
 
     observed: str
@@ -137,7 +136,6 @@ class Sign:
     is_slight: bool = False
     is_cure: bool = False
     is_common: bool = False
-    about: tuple[str, ...] = ()
 
 
 def read_only(places: Sequence[str]) -> Sign:

@@ -3,12 +3,8 @@
 import asyncio
 import contextlib
 import json
-import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +36,6 @@ from api import pending
 from api.observing import ObservationFailed, _told
 from api.pending import RunSeen, run_seen
 from api.pending_activities import task_of
-from api.programs import process_of
 from api.stumbles import words_of
 from domain import blocker_codes, pending_tasks
 from domain.blocker import Blocker
@@ -454,31 +449,6 @@ def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_t
     entries = list(pending_tasks.of_tasks([pending_of(found)], NOW))
     assert [(entry.code, entry.object) for entry in entries] == ([("step-failing", ActivityName.RUN_CHECK)] if is_told else [])
     assert all("oom" in entry.fix for entry in entries)
-
-
-@pytest.mark.parametrize("state", ["PENDING_ACTIVITY_STATE_STARTED", "PENDING_ACTIVITY_STATE_SCHEDULED"])
-@pytest.mark.parametrize(("age", "is_killed"), [(16, False), (14, True)])
-def test_a_worker_that_runs_since_before_it_was_lost_was_not_killed(
-    tmp_path: Path, state: str, age: int, is_killed: bool
-) -> None:
-    """It was heard of last 15 s before it was missed; who has come later is another one."""
-    (script := tmp_path / "keeperless-checks").write_text("print('begun', flush=True); import time; time.sleep(60)")
-    with subprocess.Popen((sys.executable, "-I", script), stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
-        begun = process_of(process.pid, "keeperless-checks")
-        assert begun is not None
-        found = PendingActivityInfo(attempt=4, state=PendingActivityState.Value(state))
-        found.activity_type.name = ActivityName.RUN_CHECK
-        found.last_worker_identity = f"{process.pid}@{socket.gethostname()}"
-        found.last_attempt_complete_time.FromDatetime(begun.begun_at + timedelta(seconds=age))
-        found.activity_options.heartbeat_timeout.FromSeconds(15)
-        found.last_failure.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_HEARTBEAT
-        task = pending_of(found)
-        process.kill()
-    assert ("oom-kill" in task.fix) == is_killed
-    assert (f"process {process.pid} runs since" in task.error) != is_killed
-    assert task.fix.startswith("Something kills it" if is_killed else "Do not restart it")
 
 
 @pytest.mark.parametrize(

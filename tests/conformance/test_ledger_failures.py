@@ -24,7 +24,7 @@ from sqlalchemy import exc, text
 from domain.errors import Transient
 from domain.records import Command, CommandKind, EventDraft, MigrationState
 from ledger import commands
-from ledger.database import Database, Timeouts, _postgresql_arguments, server_of
+from ledger.database import Database, Timeouts, _postgresql_arguments
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
 from ledger.fixes import Stage, fix_of_silence
 from ledger.ledger import SqlLedger
@@ -189,21 +189,6 @@ async def test_where_all_connections_are_in_use_it_is_told_what_the_oldest_waits
         await asyncio.gather(*others, return_exceptions=True)
     finally:
         await database.close()
-
-
-@pytest.mark.parametrize(
-    ("url", "server"),
-    [
-        ("postgresql://k:hunter2@db.example:6432/ledger", "db.example:6432"),
-        ("postgresql://k@/ledger?host=/run/postgresql", "localhost:5432"),
-        ("postgresql://k@/ledger?host=a,b&port=1,2", ""),
-        ("postgresql://k@a/ledger?port=1,2", ""),
-        ("postgresql://k@/ledger?host=a&host=b", ""),
-        ("sqlite:////data/ledger.db", ""),
-    ],
-)
-def test_where_a_server_is_that_may_be_looked_at_is_told_without_a_password(url: str, server: str) -> None:
-    assert server_of(url) == server
 
 
 @pytest.mark.parametrize("stage", [Stage.CONNECTING, Stage.WORKING, Stage.COMMITTING])

@@ -795,7 +795,6 @@ async def test_the_log_of_a_node_whose_metrics_are_silent_is_read() -> None:
     seen = await found(cluster)
     (entry,) = seen.blockers
     assert (entry.code, entry.object, "LimitNOFILE" in entry.fix) == ("part-unknown", "broker-2", True)
-    assert cluster.record().spec.node(2).metrics.url.split("/")[2] in seen.troubled
 
 
 async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> None:

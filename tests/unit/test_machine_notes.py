@@ -27,7 +27,6 @@ from domain.machines.notes import (
     changes_between,
     is_same_place,
     moved,
-    seen_from_beside,
 )
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
@@ -206,8 +205,6 @@ def test_only_who_looks_from_the_same_place_can_hold_a_machine_against_its_note(
     now = {kind: {name: "9" if name == lacks else value for name, value in found.items()} for kind, found in PLACE.items()}
     assert is_same_place(PLACE, now) == (lacks is None)
     assert not is_same_place({}, {})
-    note = MachineNote(about=OURS, at=NOON, identity=None, facts=PLACE)
-    assert seen_from_beside(note, now | {"file": {"/x": "y"}}) == ({"machine": {"boot id": "1"}} if lacks is None else {})
 
 
 def test_what_the_kernel_said_before_the_note_or_long_ago_is_another_story() -> None:

@@ -376,7 +376,6 @@ def test_what_goes_over_loopback_is_told_apart_from_what_leaves_the_machine() ->
         "which is down"
     )
     assert down.fix.startswith("Set it up (`ip link set lo up`")
-    assert (down.about, beyond.about) == (("10.0.0.1:9093",), ("10.0.0.2:9093",))
     assert (beyond.observed, "a firewall, a route" in beyond.fix) == (
         "what it sends to 10.0.0.2:9093 is not acknowledged",
         True,
@@ -702,7 +701,7 @@ def test_a_peer_that_is_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert connections.far(waiting, first) == [(peer, 6.00123)]
     (sign,) = bad_signs(signs_of(far=((peer, 6.00123),)), {peer: "broker-2"})
     assert "broker-2 at 10.77.7.2:22931 (6.0 s)" in sign.observed
-    assert (sign.about, "ping" in sign.fix) == ((peer,), True)
+    assert "ping" in sign.fix
 
 
 def test_a_directory_over_which_something_was_mounted(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
