@@ -91,7 +91,9 @@ async def serve(program: str, settings: ActivitySettings, manner: Manner, queues
             await stack.enter_async_context(worker)
         structlog.get_logger().info("serving", task_queues=served, server=client.service_client.config.target_host, **told)
         await until_told(stop)
-    return 0
+        # At the same time: one after the other, the last would take new tasks while the others end what they are at.
+        await asyncio.gather(*(worker.shutdown() for worker in workers))
+    exit_cleanly()  # a thread may wait for what hangs, and asyncio would wait for that thread
 
 
 def _worker(client: Client, queue: Queue, manner: Manner) -> Worker:
