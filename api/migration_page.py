@@ -5,8 +5,10 @@ from typing import Any
 from starlette.responses import Response
 
 from api.answers import MigrationAnswer, MigrationList
+from api.people.access import is_own_request
 from api.plots import HEIGHT, LEFT, RIGHT, WIDTH, plots_of
 from api.web_pages import web_page
+from domain.principals import Permission, Principal
 from domain.records import ACTIVE_STATES, ApprovalState, MigrationState
 from domain.sentences import action_of, sentence_of
 from ledger.ledger import SqlLedger
@@ -18,7 +20,7 @@ def list_page(answer: MigrationList) -> Response:
     return web_page("migrations.html", migrations=answer.items)
 
 
-async def migration_page(answer: MigrationAnswer, ledger: SqlLedger) -> Response:
+async def migration_page(answer: MigrationAnswer, ledger: SqlLedger, principal: Principal) -> Response:
     """One migration, the most important first."""
     events = await ledger.newest_events(answer.id, EVENTS_SHOWN)
     told = [(event, sentence) for event in events if (sentence := sentence_of(event)) is not None]
@@ -31,7 +33,8 @@ async def migration_page(answer: MigrationAnswer, ledger: SqlLedger) -> Response
         frame={"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
         doing=_doing(answer),
         shortest_first=_shortest_first,
-        **_possible(answer),
+        **_possible(answer, principal),
+        decisions=_decisions(answer, principal),
     )
 
 
@@ -50,15 +53,28 @@ def _doing(answer: MigrationAnswer) -> str | None:
     return None if step is None else action_of(step.action, ", ".join(step.nodes), step.stage)
 
 
-def _possible(answer: MigrationAnswer) -> dict[str, Any]:
-    """What can be asked of it now. Who may ask is another question, and the API's."""
+def _decisions(answer: MigrationAnswer, principal: Principal) -> list[tuple[str, dict[str, Any], str]]:
+    """The buttons of an open gate, `{}` in their titles being its name: those that the API would not refuse this person."""
+    if not principal.may(Permission.DECIDE):
+        return []
+    is_own = is_own_request(answer.requested_by, principal)
+    approve = [] if is_own else [("Approve {}", {"decision": "approve"}, "main")]
+    alone = [("Break glass: approve {} alone", {"decision": "approve", "break_glass": True}, "alarm")]
+    return [*approve, ("Reject", {"decision": "reject"}, ""), *(alone if is_own and principal.is_admin else [])]
+
+
+def _possible(answer: MigrationAnswer, principal: Principal) -> dict[str, Any]:
+    """What this person can ask of it now."""
     is_active = answer.state in ACTIVE_STATES
     is_held = answer.hold is not None or answer.state is MigrationState.HELD
     armed = [approval for approval in answer.approvals if approval.state is ApprovalState.ARMED]
+    unused = [*armed, *(approval for approval in answer.approvals if approval.state is ApprovalState.COUNTED)]
     return {
         "is_active": is_active,
         "armed": armed,
-        "can_hold": is_active and not is_held,
-        "can_resume": is_active and is_held,
-        "can_roll_back": is_active and answer.intent == "forward",
+        "withdrawable": [one for one in unused if principal.is_admin or one.by == principal.name],
+        "is_own": is_own_request(answer.requested_by, principal),
+        "can_hold": is_active and not is_held and principal.may(Permission.STOP),
+        "can_resume": is_active and is_held and principal.may(Permission.OPERATE),
+        "can_roll_back": is_active and answer.intent == "forward" and principal.may(Permission.OPERATE),
     }

@@ -48,6 +48,11 @@ def action_of(action: str, node: str, stage: str | None) -> str:
     return SUMMARIES[StepAction(action)].format(node=node, stage=stage, final="")
 
 
+def _approved(data: Mapping[str, Any]) -> str:
+    broken = "GLASS BROKEN, without four eyes: " if data["break_glass"] else ""
+    return f"{broken}{data['by']} approved {data['gate']}: {data['reason']}"
+
+
 def _started(data: Mapping[str, Any]) -> str:
     return f"{action_of(data['action'], data['node'], data['stage'])}."
 
@@ -80,7 +85,9 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "report-published": "Report on {check}: {says}",
     "alert": "Alert on {object}: {observed}",
     "gate-opened": "Gate {gate} opens: a person must decide.",
-    "approved": "{by} approved {gate}: {reason}",
+    "approved": _approved,
+    "message-ignored": "The message {order} by {by} was ignored: {why}",
+    "key-made": "{created_by} made the API key {id} for {principal}.",
     "approval-consumed": "The approval of {gate} by {by} is consumed: an irreversible write begins.",
     "approval-done": "What the approval of {gate} allowed has ended: {why}",
     "approval-void": "The approval of {gate} is void: {why}",

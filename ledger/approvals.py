@@ -80,7 +80,8 @@ async def as_known(connection: AsyncConnection, drafts: Sequence[EventDraft]) ->
 async def _as_known(connection: AsyncConnection, draft: EventDraft) -> EventDraft:
     approval = await commands.find(connection, str(draft.data.get("command")))
     if approval is not None and approval.migration_id == draft.migration_id:
-        return draft
+        broken = {"break_glass": True} if approval.break_glass else {}
+        return draft.model_copy(update={"data": draft.data | broken})
     why = "the ledger has no such approval: the message did not come through the API, and moves nothing"
     return draft.model_copy(update={"kind": "message-ignored", "data": {**draft.data, "order": "approve", "why": why}})
 

@@ -10,7 +10,7 @@ from api.audit import call_of
 from api.people.identity import COOKIE, unknown
 from api.problems import Problem, ProblemKind
 from api.wiring import Wiring, wiring_of
-from domain.principals import PERMISSIONS, Permission, Principal
+from domain.principals import PERMISSIONS, Permission, Principal, Via
 
 BEARER = HTTPBearer(auto_error=False, description="An API key (`POST /keys`), or a token of the OIDC provider.")
 SESSION = APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session (`POST /session`).")
@@ -49,6 +49,11 @@ def principal_of(request: Request) -> Principal:
 def ensure_in_scope(principal: Principal, cluster: str) -> None:
     if not principal.is_in_scope(cluster):
         raise forbidden(f"{principal.name} may not see or touch this cluster. Ask an admin for a key with it in its scope.")
+
+
+def is_own_request(requested_by: str, principal: Principal) -> bool:
+    """Whether a known person asked for it: without authentication everybody is the same principal, and nobody is meant."""
+    return principal.via is not Via.LOCAL and principal.name == requested_by
 
 
 def forbidden(detail: str) -> Problem:

@@ -11,7 +11,7 @@ from api.answers import CommandAnswer, CommandList
 from api.audit import Call, call_of
 from api.commands import CommandStatus, status_of
 from api.links import migration_url
-from api.people.access import forbidden, may, principal_of
+from api.people.access import forbidden, is_own_request, may, principal_of
 from api.people.idempotency import IdempotentRoute
 from api.problems import FieldError, Problem, ProblemKind, invalid_request
 from api.requests import ApprovalRequest, GateDecision, HoldRequest, NamedMigration, ResumeRequest, RollbackRequest
@@ -68,7 +68,7 @@ async def _ensure_may_decide(migration_id: UUID, asked: ApprovalRequest, request
         return
     if asked.break_glass:
         raise forbidden("Only an admin may break glass.")
-    if asked.decision is GateDecision.APPROVE and principal.name == record.requested_by:
+    if asked.decision is GateDecision.APPROVE and is_own_request(record.requested_by, principal):
         raise Problem(
             ProblemKind.OWN_REQUEST,
             f"{principal.name} asked for this migration, so another person has to approve it. In an emergency an admin may "

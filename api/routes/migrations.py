@@ -85,7 +85,7 @@ async def get_migration(migration_id: NamedMigration, request: Request, wiring: 
     record = await existing(wiring, migration_id)
     progress = record.progress.model_copy(update={"waiting": await wiring.unattended.waiting_of(record)})
     answer = await _answer(record.model_copy(update={"progress": progress}), wiring)
-    return await migration_page(answer, wiring.ledger) if is_for_browser(request) else as_json(answer)
+    return await migration_page(answer, wiring.ledger, principal_of(request)) if is_for_browser(request) else as_json(answer)
 
 
 @router.get("/{migration_id}/samples")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import pytest
+from playwright.async_api import Browser, async_playwright
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.api.update.v1 import UpdateRef
@@ -620,6 +621,16 @@ def rollback(**fields: Any) -> RollbackMessage:
 
 def approval(evidence_hash: str, *, command_id: str | None = None, gate: str = "finalize") -> ApprovalMessage:
     return ApprovalMessage(gate=gate, by="anna", reason="looks good", evidence_hash=evidence_hash, command_id=command_id)
+
+
+@pytest.fixture(scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """Fails where there is none: whoever runs these tests wants a browser."""
+    async with async_playwright() as playwright:
+        path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
 
 
 @pytest.fixture(scope="session")

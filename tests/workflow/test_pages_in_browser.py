@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
 from temporalio.testing import WorkflowEnvironment
 
 from domain.records import Measured, Sample
@@ -23,21 +23,11 @@ from playground.services import Program, Services
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 SHOTS = os.environ.get("KEEPERLESS_SHOTS")
 WITHIN = 60_000
 """Milliseconds: for two cores that do much else."""
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"&amp; {{ 7*7 }}"
 expect.set_options(timeout=WITHIN)
-
-
-@pytest.fixture(scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    """Fails where there is none: whoever runs these tests wants a browser."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        await browser.close()
 
 
 @pytest.fixture

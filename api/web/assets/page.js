@@ -222,9 +222,10 @@ document.addEventListener("click", (event) => {
 async function showWho() {
   const answer = await fetch("/session", { credentials: "same-origin", headers: { Accept: "application/json" } });
   if (!answer.ok) return;
-  const { principal, roles } = await answer.json();
+  const { principal, roles, is_authenticated: isAuthenticated } = await answer.json();
   const who = document.getElementById("who");
-  who.querySelector("span").textContent = `${principal} (${roles.join(", ")})`;
+  who.querySelector("span").textContent = isAuthenticated ? `${principal} (${roles.join(", ")})` : principal;
+  who.querySelector("button").hidden = !isAuthenticated;
   who.querySelector("button").addEventListener("click", async () => {
     await fetch("/session", { method: "DELETE", credentials: "same-origin" });
     location.assign("/session");
