@@ -55,7 +55,7 @@ def web_page(template: str, status: int = 200, **values: Any) -> Response:  # no
 
 
 def is_for_browser(request: Request) -> bool:
-    """Whether the caller likes a page better than JSON, which everybody gets who does not say so."""
+    """Whether the caller likes a page better than JSON. A caller that says nothing gets JSON."""
     return form_for(request, (JSON, HTML)) == HTML
 
 
@@ -64,9 +64,9 @@ def assets() -> StaticFiles:
 
 
 class ProblemPages:
-    """ASGI middleware: a problem as a page, where a browser asked for one; to who is not signed in the page to sign in.
+    """ASGI middleware: shows a problem as a page if a browser asked for one; after a 401 it leads to the page to sign in.
 
-    Scripts ask for JSON, and get the problem as it is.
+    A client that asks for JSON gets the problem as it is.
     """
 
     def __init__(self, app: ASGIApp) -> None:
