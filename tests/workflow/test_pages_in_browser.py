@@ -26,6 +26,7 @@ pytestmark = pytest.mark.browser
 SHOTS = os.environ.get("KEEPERLESS_SHOTS")
 WITHIN = 60_000
 """Milliseconds: for two cores that do much else."""
+ADA = {"principal": "ada", "roles": ["approver"], "is_authenticated": True}
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"&amp; {{ 7*7 }}"
 expect.set_options(timeout=WITHIN)
 
@@ -362,11 +363,11 @@ async def test_a_key_signs_in_and_leads_to_a_page_of_ours(seen: Seen, wanted: st
     async def session(route: Route) -> None:
         if route.request.method == "POST":
             given.append((route.request.post_data_json, route.request.headers.get("idempotency-key")))
-            await route.fulfill(status=201, json={"principal": "ada", "roles": ["approver"]})
+            await route.fulfill(status=201, json=ADA)
         elif "html" in route.request.headers["accept"]:
             await route.continue_()
         else:
-            signed_in = {"status": 200, "json": {"principal": "ada", "roles": ["approver"]}}
+            signed_in = {"status": 200, "json": ADA}
             await route.fulfill(**(signed_in if given else {"status": 401, "json": {}}))
 
     await page.route("**/session*", session)
