@@ -42,6 +42,7 @@ class NodePlan:
     has_prometheus: bool
     internal_port: int | None = None
     """Where brokers speak to each other, if not where clients do."""
+    host: str = LOOPBACK
 
     @property
     def properties_file(self) -> Path:
@@ -58,8 +59,8 @@ class NodePlan:
     @property
     def metrics(self) -> MetricsEndpoint:
         if self.has_prometheus:
-            return PrometheusEndpoint(url=f"http://{LOOPBACK}:{self.metrics_port}/metrics")
-        return JolokiaEndpoint(url=f"http://{LOOPBACK}:{self.metrics_port}/jolokia")
+            return PrometheusEndpoint(url=f"http://{self.host}:{self.metrics_port}/metrics")
+        return JolokiaEndpoint(url=f"http://{self.host}:{self.metrics_port}/jolokia")
 
 
 def plan_brokers(
@@ -70,6 +71,7 @@ def plan_brokers(
     racks: int | None = None,
     *,
     is_secured: bool = False,
+    host: str = LOOPBACK,
 ) -> tuple[NodePlan, ...]:
     """Ids from 1, in turn in `rack-1`, `rack-2`, …: as many racks as are asked for, or each in one of its own."""
     return tuple(
@@ -82,12 +84,15 @@ def plan_brokers(
             directory / f"broker-{id_}",
             id_ in prometheus,
             ports.take() if is_secured else None,
+            host,
         )
         for id_ in range(1, count + 1)
     )
 
 
-def plan_controllers(directory: Path, ports: PortLease, count: int, prometheus: Collection[int]) -> tuple[NodePlan, ...]:
+def plan_controllers(
+    directory: Path, ports: PortLease, count: int, prometheus: Collection[int], host: str = LOOPBACK
+) -> tuple[NodePlan, ...]:
     """Ids from 3001; nothing of them exists yet."""
     return tuple(
         NodePlan(
@@ -98,6 +103,7 @@ def plan_controllers(directory: Path, ports: PortLease, count: int, prometheus: 
             ports.take(),
             directory / f"controller-{id_}",
             id_ in prometheus,
+            host=host,
         )
         for index, id_ in enumerate(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + count), start=1)
     )
@@ -106,7 +112,7 @@ def plan_controllers(directory: Path, ports: PortLease, count: int, prometheus: 
 def broker_spec(plan: NodePlan, runtime: Runtime) -> BrokerSpec:
     return BrokerSpec(
         id=plan.id,
-        host=LOOPBACK,
+        host=plan.host,
         rack=plan.rack,
         driver=_driver(plan, runtime, BROKER_HEAP_MIB),
         kafka_home=str(runtime.kafka.path),
@@ -120,7 +126,7 @@ def broker_spec(plan: NodePlan, runtime: Runtime) -> BrokerSpec:
 def controller_spec(plan: NodePlan, runtime: Runtime, security: Security | None = None) -> ControllerSpec:
     return ControllerSpec(
         id=plan.id,
-        host=LOOPBACK,
+        host=plan.host,
         port=plan.port,
         rack=plan.rack,
         driver=_driver(plan, runtime, CONTROLLER_HEAP_MIB),
@@ -147,15 +153,15 @@ def _driver(plan: NodePlan, runtime: Runtime, heap_mib: int) -> NodeDriverSpec:
 def _agent(plan: NodePlan, runtime: Runtime) -> str:
     if plan.has_prometheus:
         configuration = plan.directory / "jmx-exporter.yml"
-        return f"-javaagent:{runtime.kafka.prometheus}={LOOPBACK}:{plan.metrics_port}:{configuration}"
-    return f"-javaagent:{runtime.kafka.jolokia}=port={plan.metrics_port},host={LOOPBACK}"
+        return f"-javaagent:{runtime.kafka.prometheus}={plan.host}:{plan.metrics_port}:{configuration}"
+    return f"-javaagent:{runtime.kafka.jolokia}=port={plan.metrics_port},host={plan.host}"
 
 
 def write_broker_files(plan: NodePlan, zookeeper_connect: str, security: Security | None = None) -> None:
     plan.data.mkdir(parents=True, exist_ok=True)
-    internal = f"{LISTENER}://{LOOPBACK}:{plan.internal_port}" if plan.internal_port is not None else ""
+    internal = f"{LISTENER}://{plan.host}:{plan.internal_port}" if plan.internal_port is not None else ""
     lines = security.properties(plan.name) if security is not None else ""
-    addresses = BrokerAddresses(plan.id, LOOPBACK, plan.port, plan.rack, plan.data, zookeeper_connect, internal, lines)
+    addresses = BrokerAddresses(plan.id, plan.host, plan.port, plan.rack, plan.data, zookeeper_connect, internal, lines)
     plan.properties_file.write_text(render(addresses), encoding="utf-8")
     write_agent_files(plan)
 

@@ -43,7 +43,8 @@ class PlaygroundCluster:
     """Not running until `start` (or `with`). `prometheus` names the nodes that get that exporter instead of Jolokia.
 
     Brokers are spread over `rack_count` racks; without it each has one of its own. `is_secured`: they speak SASL_SSL with each
-    other, with the controllers and with Keeperless; the playground's own clients stay on the plain listener.
+    other, with the controllers and with Keeperless; the playground's own clients stay on the plain listener. `host`: the name
+    under which others reach this machine, and on which everything listens.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class PlaygroundCluster:
         rack_count: int | None = None,
         prometheus: Collection[int] = (),
         is_secured: bool = False,
+        host: str = LOOPBACK,
         announce: Announce = silent,
     ) -> None:
         self.directory = directory.absolute()
@@ -62,13 +64,13 @@ class PlaygroundCluster:
         self._name = name
         self._runtime = prepared_runtime(self.directory, announce)
         self._ports = PortLease(3 * ZOOKEEPERS + (3 if is_secured else 2) * broker_count + 2 * CONTROLLERS)
-        self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS)
+        self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS, host)
         self.security = Security(self.directory / "security") if is_secured else None
         self._brokers = brokers.plan_brokers(
-            self.directory, self._ports, broker_count, prometheus, rack_count, is_secured=is_secured
+            self.directory, self._ports, broker_count, prometheus, rack_count, is_secured=is_secured, host=host
         )
-        self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus)
-        self.bootstrap_servers = tuple(f"{LOOPBACK}:{plan.port}" for plan in self._brokers)
+        self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus, host)
+        self.bootstrap_servers = tuple(f"{host}:{plan.port}" for plan in self._brokers)
         self._admin = admin_client(self.bootstrap_servers)
         self._spec: ClusterSpec | None = None
 
@@ -219,7 +221,7 @@ class PlaygroundCluster:
         """Keeperless speaks to brokers as they do among each other."""
         if self.security is None:
             return KafkaClientSpec(bootstrap_servers=self.bootstrap_servers)
-        servers = tuple(f"{LOOPBACK}:{plan.internal_port}" for plan in self._brokers)
+        servers = tuple(f"{plan.host}:{plan.internal_port}" for plan in self._brokers)
         return KafkaClientSpec(bootstrap_servers=servers, client_properties=f"file:{self.security.client_properties}")
 
 

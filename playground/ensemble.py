@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from domain.cluster import ZooKeeperMemberSpec
+from domain.properties import parse
 from playground import processes
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
@@ -24,6 +25,7 @@ class ZooKeeperServer:
     quorum_port: int
     election_port: int
     directory: Path
+    host: str = LOOPBACK
 
     @property
     def name(self) -> str:
@@ -35,7 +37,7 @@ class ZooKeeperServer:
 
     @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.client_port}"
+        return f"{self.host}:{self.client_port}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Ensemble:
         """As an operator would name them."""
         return tuple(
             ZooKeeperMemberSpec(
-                host=LOOPBACK,
+                host=server.host,
                 port=server.client_port,
                 data_dir=str(server.data),
                 output_file=str(self.launch(server).output_file),
@@ -86,19 +88,31 @@ class Ensemble:
         )
 
 
-def plan_ensemble(directory: Path, ports: PortLease, runtime: Runtime, size: int = 3) -> Ensemble:
+def plan_ensemble(directory: Path, ports: PortLease, runtime: Runtime, size: int = 3, host: str = LOOPBACK) -> Ensemble:
     servers = tuple(
-        ZooKeeperServer(id_, ports.take(), ports.take(), ports.take(), directory / f"zookeeper-{id_}")
+        ZooKeeperServer(id_, ports.take(), ports.take(), ports.take(), directory / f"zookeeper-{id_}", host)
         for id_ in range(1, size + 1)
     )
     return Ensemble(servers, runtime)
+
+
+def found_servers(directory: Path) -> tuple[ZooKeeperServer, ...]:
+    """Those that were planned and started there before, from their own configuration."""
+    return tuple(_found(configuration) for configuration in sorted(directory.glob("zookeeper-*/zoo.cfg")))
+
+
+def _found(configuration: Path) -> ZooKeeperServer:
+    settings = parse(configuration.read_text(encoding="utf-8"))
+    id_ = int(configuration.parent.name.rpartition("-")[2])
+    host, quorum, election = settings[f"server.{id_}"].split(":")
+    return ZooKeeperServer(id_, int(settings["clientPort"]), int(quorum), int(election), configuration.parent, host)
 
 
 def write_configuration(server: ZooKeeperServer, all_servers: tuple[ZooKeeperServer, ...]) -> None:
     data = server.data
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{server.id}\n", encoding="ascii")
-    members = "\n".join(f"server.{s.id}={LOOPBACK}:{s.quorum_port}:{s.election_port}" for s in all_servers)
+    members = "\n".join(f"server.{s.id}={s.host}:{s.quorum_port}:{s.election_port}" for s in all_servers)
     text = f"""\
 # A session of 6 s, as brokers ask for, must lie between 2 and 20 ticks.
 tickTime=1000
@@ -106,7 +120,7 @@ initLimit=20
 syncLimit=10
 dataDir={data}
 clientPort={server.client_port}
-clientPortAddress={LOOPBACK}
+clientPortAddress={server.host}
 maxClientCnxns=0
 4lw.commands.whitelist=*
 admin.enableServer=false
@@ -130,7 +144,7 @@ def mode_of(server: ZooKeeperServer) -> str | None:
 def four_letter_word(server: ZooKeeperServer, word: str) -> str:
     """The answer to ZooKeeper's plain-text command; empty when nobody answers."""
     try:
-        with socket.create_connection((LOOPBACK, server.client_port), timeout=2) as connection:
+        with socket.create_connection((server.host, server.client_port), timeout=2) as connection:
             connection.sendall(word.encode("ascii"))
             connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode("utf-8")
