@@ -33,7 +33,11 @@ CHECKS = Lock("requirements-checks.lock", ("--group", "checks", "--constraint", 
 """The two are installed side by side, so what both have is of the same version. The first is to be current."""
 BENCH = Lock("requirements-bench.lock", ("--group", "bench", "--constraint", CHECKS.name))
 """Before the others on the path of whoever is measured: again nothing is there in two versions."""
-LOCKS = (MAIN, CHECKS, BENCH)
+SERVICE = Lock("requirements-service.lock", ("--group", "build", "--constraint", MAIN.name, "pyproject.toml"))
+"""What an installation needs, and what builds our own package: of the same versions as the first."""
+PLAYGROUND = Lock("requirements-playground.lock", ("--group", "playground", "--constraint", MAIN.name))
+"""What the container of the demo's nodes has besides."""
+LOCKS = (MAIN, CHECKS, BENCH, SERVICE, PLAYGROUND)
 
 
 def compiled(lock: Lock, *, is_upgrade: bool) -> str:
