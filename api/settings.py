@@ -12,6 +12,7 @@ from pydantic import Field, HttpUrl, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.people.tokens import Provider
+from console.secrets_directory import secrets_directory
 from console.worker_settings import STATE
 
 LOOPBACK = "127.0.0.1"
@@ -20,7 +21,13 @@ LOOPBACK = "127.0.0.1"
 class ApiSettings(BaseSettings):
     """Settings of `keeperless-api`. Durations are ISO 8601 or seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix="KEEPERLESS_",
+        env_ignore_empty=True,
+        frozen=True,
+        hide_input_in_errors=True,
+        secrets_dir=secrets_directory(),
+    )
 
     ledger_url: str = Field(
         default=f"sqlite:///{STATE / 'ledger.db'}",

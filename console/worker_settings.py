@@ -5,13 +5,15 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from console.secrets_directory import secrets_directory
+
 STATE = Path.home() / ".local" / "state" / "keeperless"
 
 
 class WorkerSettings(BaseSettings):
     """Read once, when a worker starts."""
 
-    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", frozen=True, secrets_dir=secrets_directory())
 
     ledger_url: str = Field(
         default=f"sqlite:///{STATE / 'ledger.db'}",
