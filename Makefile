@@ -44,7 +44,17 @@ chaos: setup-checks ## The slow tests, two at a time: every way back and every b
 
 .PHONY: browser-test
 browser-test: setup ## The pages in a real Chromium: /usr/bin/chromium, or the one that CHROMIUM names (SHOTS=folder keeps pictures, ARGS="-k name")
-	@KEEPERLESS_SHOTS="$(SHOTS)" $(RUN) pytest -m browser tests/workflow/test_pages_in_browser.py $(ARGS)
+	@KEEPERLESS_SHOTS="$(SHOTS)" $(RUN) pytest -m browser tests/workflow $(ARGS)
+
+.PHONY: up
+up: ## Build and start the service in containers, with a cluster to try it on (PROFILE=workers without one); needs Docker
+	@sh deploy/secrets.sh
+	@sh deploy/with-images.sh docker compose --profile $(or $(PROFILE),demo) up --build --wait
+
+.PHONY: system-test
+system-test: setup ## The service in containers: a migration while each of them is killed; needs Docker, and more where no image registry answers (docs/deployment.md)
+	@sh deploy/secrets.sh
+	@TESTCONTAINERS_RYUK_DISABLED=true sh deploy/with-images.sh $(RUN) pytest -m system -s tests/system $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing

@@ -6,10 +6,12 @@ with load:
 load.verify().lost          # must be empty
 """
 
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -184,3 +186,21 @@ def _end_offset(consumer: Consumer, partition: TopicPartition, still_seconds: fl
             if time.monotonic() > deadline:
                 raise Transient(f"the end of {partition.topic}-{partition.partition} is not told: {error}") from error
         time.sleep(0.1)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """For whom a container separates from the files: the process that writes outlives `start`."""
+    command, directory, servers = arguments
+    load = Load(servers.split(","), Path(directory))
+    match command:
+        case "start":
+            load.start()
+        case "verify":
+            load.stop()
+            print(json.dumps(asdict(load.verify()), default=sorted))
+        case _:
+            sys.exit("usage: python -m playground.load start | verify DIRECTORY BOOTSTRAP")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,11 +2,13 @@
 
 # ---- Ledger: every test that asks for `database_url` or `ledger` runs on SQLite and on a real PostgreSQL ----
 
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg
@@ -30,16 +32,59 @@ from playground.cluster import PlaygroundCluster, prepared_runtime, stop_everyth
 from playground.ensemble import Ensemble, plan_ensemble
 from playground.ports import PortLease
 
+if TYPE_CHECKING:
+    from testcontainers.community.postgres import PostgresContainer
+
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
 """So that a busy machine is not a failing test."""
 
 
+POSTGRES_IMAGE = os.environ.get("TEST_POSTGRES_IMAGE", "postgres:17.6-bookworm")
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
-    """A PostgreSQL server of our own on a Unix socket. If it cannot start, the tests fail: they are never skipped.
+    """A PostgreSQL server of our own: of a package, or a container where TEST_BACKEND=testcontainers. If it cannot start, the
+    tests fail: they are never skipped.
+    """
+    with postgres_container() if os.environ.get("TEST_BACKEND") == "testcontainers" else postgres_package() as server:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")  # We kill clients, never the machine.
+            connection.execute("SELECT pg_reload_conf()")
+        yield server
 
-    As root it runs as an OS user that the package creates, which therefore must be able to reach its directories.
+
+class ContainerServer:
+    """A PostgreSQL of a container, with the methods of the package's that the tests use."""
+
+    def __init__(self, container: "PostgresContainer") -> None:
+        self._container = container
+
+    def get_uri(self, database: str = "postgres") -> str:
+        host, port = self._container.get_container_host_ip(), self._container.get_exposed_port(self._container.port)
+        return f"postgresql://postgres:@{host}:{port}/{database}"
+
+    def get_pid(self) -> int:
+        """As this machine numbers it."""
+        container = self._container.get_wrapped_container()
+        container.reload()
+        return int(container.attrs["State"]["Pid"])
+
+
+@contextmanager
+def postgres_container() -> Iterator[ContainerServer]:
+    from testcontainers.community.postgres import PostgresContainer
+
+    container = PostgresContainer(POSTGRES_IMAGE, username="postgres", dbname="postgres", driver=None)
+    with container.with_env("POSTGRES_HOST_AUTH_METHOD", "trust") as started:
+        yield ContainerServer(started)
+
+
+@contextmanager
+def postgres_package() -> Iterator[Any]:
+    """On a Unix socket. As root it runs as an OS user that the package creates, which therefore must be able to reach its
+    directories.
     """
     with tempfile.TemporaryDirectory(prefix="keeperless-pg-", ignore_cleanup_errors=True) as directory:
         (run := Path(directory, "run")).mkdir(mode=0o700)
@@ -50,9 +95,6 @@ def postgres() -> Iterator[Any]:
 
             server = get_server(Path(directory, "data"), cleanup_mode="stop")
             try:
-                with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                    connection.execute("ALTER SYSTEM SET fsync = off")  # We kill clients, never the machine.
-                    connection.execute("SELECT pg_reload_conf()")
                 yield server
             finally:
                 server.cleanup()

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from console.worker_settings import WorkerSettings
+from ledger.program import LedgerSettings
 from spark.settings import CheckSettings
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -20,12 +21,13 @@ SCRIPTS: dict[str, str] = {
     name: place.partition(":")[0]
     for name, place in tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"].items()
 }
-WORKERS = sorted(set(SCRIPTS) - {"keeperless-api"})
+WORKERS = sorted(set(SCRIPTS) - {"keeperless-api", "keeperless-ledger"})
 SETTINGS: dict[str, tuple[type[BaseModel], ...]] = {
     "keeperless-api": (ApiSettings,),
     "keeperless-workflows": (WorkerSettings,),
     "keeperless-activities": (ActivitySettings,),
     "keeperless-checks": (ActivitySettings, CheckSettings),
+    "keeperless-ledger": (LedgerSettings,),
 }
 
 

@@ -1,0 +1,138 @@
+"""The service as docker-compose.yml deploys it, in containers of a project of its own, with volumes of its own."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import httpx
+import pytest
+from docker.models.containers import Container
+from testcontainers.compose import DockerCompose
+
+from playground.ports import LOOPBACK, PortLease
+from playground.processes import wait_until
+
+REPOSITORY = Path(__file__).parent.parent.parent
+PROJECT = "keeperless-system-test"
+
+
+class Service:
+    """The containers of the profile `demo`, and the API on this machine."""
+
+    def __init__(self, compose: DockerCompose, client: docker.DockerClient, api: httpx.Client) -> None:
+        self.compose = compose
+        self._docker = client
+        self._api = api
+
+    def containers(self) -> dict[str, Container]:
+        """By service, those that have ended as well."""
+        return {c.Service: self._docker.containers.get(c.ID) for c in self.compose.get_containers(include_all=True)}
+
+    def kill(self, service: str) -> None:
+        """SIGKILL, as a crash of the machine would; then its start, and the proof that it is another process."""
+        container = self.containers()[service]
+        began = container.attrs["State"]["StartedAt"]
+        container.kill()
+        container.start()
+        container.reload()
+        assert container.attrs["State"]["StartedAt"] > began
+
+    def down(self) -> None:
+        """Without `--volumes`."""
+        subprocess.run([*self.compose.compose_command_property, "down"], cwd=REPOSITORY, check=True)
+
+    def in_nodes(self, *command: str) -> str:
+        return str(self.compose.exec_in_container(list(command), "nodes")[0])
+
+    def put(self, path: str, body: Any) -> Any:
+        return self._api.put(path, json=body).raise_for_status().json()
+
+    def post(self, path: str, body: Any) -> Any:
+        return self._api.post(path, json=body).raise_for_status().json()
+
+    def get(self, path: str) -> Any:
+        """`None` while what answers is down, or what it asks."""
+        try:
+            answer = self._api.get(path)
+        except httpx.TransportError:
+            return None
+        return None if answer.is_server_error else answer.raise_for_status().json()
+
+    def await_answer(self, path: str, is_wanted: Callable[[Any], bool], what: str, deadline_seconds: float = 600.0) -> Any:
+        """The first answer that is as wanted."""
+        answers: list[Any] = []
+
+        def is_so() -> bool:
+            answers.append(self.get(path))
+            return answers[-1] is not None and is_wanted(answers[-1])
+
+        wait_until(is_so, what, deadline_seconds, every_seconds=0.5)
+        return answers[-1]
+
+
+class Writer:
+    """Writes with `acks=all` from a container of its own, inside the network of the service."""
+
+    def __init__(self, container: Container, servers: str) -> None:
+        self._container = container
+        self._servers = servers
+
+    def run(self, command: str) -> str:
+        code, output = self._container.exec_run(["python", "-m", "playground.load", command, "load", self._servers])
+        assert code == 0, output.decode()
+        return str(output.decode())
+
+    def verify(self) -> dict[str, Any]:
+        """Stop writing, and compare what was acknowledged with what can be read."""
+        report: dict[str, Any] = json.loads(self.run("verify").splitlines()[-1])
+        return report
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[docker.DockerClient]:
+    client = docker.from_env()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def service(client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Up; at the end down, with its volumes. The log of all containers is kept in a file."""
+    log = tmp_path_factory.mktemp("system") / "containers.log"
+    with PortLease(2) as ports, pytest.MonkeyPatch.context() as environment:
+        url = f"http://{LOOPBACK}:{(port := ports.take())}"
+        environment.setenv("COMPOSE_PROJECT_NAME", PROJECT)
+        environment.setenv("KEEPERLESS_PORT", str(port))
+        environment.setenv("KEEPERLESS_TEMPORAL_UI_PORT", str(ports.take()))
+        compose = DockerCompose(REPOSITORY, profiles=["demo"], build=True)
+        try:
+            compose.start()
+            with httpx.Client(base_url=url, timeout=30.0, trust_env=False) as api:
+                yield Service(compose, client, api)
+        finally:
+            log.write_text("".join(compose.get_logs()), encoding="utf-8")
+            print("the containers' log:", log)
+            compose.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(service: Service) -> dict[str, Any]:
+    """The cluster of the profile, registered as the README says."""
+    spec: dict[str, Any] = json.loads(service.in_nodes("cat", "cluster.json"))
+    service.put("/clusters/demo", spec)
+    return spec
+
+
+@pytest.fixture(scope="module")
+def writer(service: Service, client: docker.DockerClient, cluster: dict[str, Any]) -> Iterator[Writer]:
+    image = service.containers()["nodes"].image
+    container = client.containers.run(image, ["sleep", "infinity"], detach=True, init=True, network=f"{PROJECT}_default")
+    try:
+        writer = Writer(container, ",".join(cluster["kafka"]["bootstrap_servers"]))
+        writer.run("start")
+        yield writer
+    finally:
+        container.remove(force=True)
