@@ -103,9 +103,10 @@ CONFIGURATION_HEAD = """\
 
 Made from the settings classes by `make docs`. Do not edit.
 
-Everything is an environment variable, read once, at the start. Durations are ISO 8601 (`PT10M`) or seconds. How Temporal is
-reached is said in Temporal's own words: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, or a
-profile in its configuration file, as Temporal's command line reads them.
+Everything is an environment variable, read once, at the start. A setting of the API and of all workers can also be a file in
+`/run/secrets`, named like its variable in small letters; the variable takes precedence. Durations are ISO 8601 (`PT10M`) or
+seconds. How Temporal is reached is said in Temporal's own words: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,
+`TEMPORAL_TLS_…`, or a profile in its configuration file, as Temporal's command line reads them.
 
 `keeperless-workflows --health`, and its like of the other workers, exits with 0 if this machine's worker has beaten within 30
 seconds and polls Temporal for tasks, else with 1 and a sentence. It is meant for the health check of a container. The API's
