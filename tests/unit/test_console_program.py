@@ -1,5 +1,6 @@
 """What a person gets from our programs before they serve: help, version, or one sentence and an exit code. Real processes."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from console.worker_settings import WorkerSettings
 from ledger.program import LedgerSettings
+from ledger.schema import is_current
 from spark.settings import CheckSettings
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -86,6 +88,7 @@ def test_a_missing_temporal_is_one_sentence_and_an_exit_code(program: str, tmp_p
             {"KEEPERLESS_LEDGER_URL": "mysql://a:hunter2@db/x"},
             "KEEPERLESS_LEDGER_URL: a ledger",
         ),
+        ("keeperless-ledger", {"KEEPERLESS_LEDGER_URL": "mysql://a:hunter2@db/x"}, "KEEPERLESS_LEDGER_URL: a ledger"),
         ("keeperless-checks", {"KEEPERLESS_SPARK": "hunter2"}, "KEEPERLESS_SPARK: "),
         ("keeperless-workflows", {"TEMPORAL_PROFILE": "nowhere"}, "Temporal's settings cannot be read: Profile 'nowhere'"),
         ("keeperless-api", {"KEEPERLESS_PORT": "99999"}, "KEEPERLESS_PORT: Input should be less than or equal to 65535"),
@@ -94,6 +97,21 @@ def test_a_missing_temporal_is_one_sentence_and_an_exit_code(program: str, tmp_p
 def test_a_wrong_setting_is_named_without_its_value(program: str, settings: dict[str, str], words: str, tmp_path: Path) -> None:
     done = run(program, tmp_path, **settings)
     assert (done.returncode, error_of(done)[: len(words)]) == (2, words)
+    assert "hunter2" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_ledger_is_created_by_its_program_and_again_is_no_error(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new/ledger.db"
+    for _ in range(2):
+        done = run("keeperless-ledger", tmp_path, KEEPERLESS_LEDGER_URL=url)
+        assert done.returncode == 0, done.stderr
+    assert asyncio.run(is_current(url))
+
+
+def test_a_ledger_that_does_not_answer_is_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
+    done = run("keeperless-ledger", tmp_path, KEEPERLESS_LEDGER_URL="postgresql://eve:hunter2@127.0.0.1:1/ledger")
+    assert (done.returncode, "127.0.0.1" in error_of(done)) == (1, True)
     assert "hunter2" not in done.stderr
     assert "Traceback" not in done.stderr
 
