@@ -5,6 +5,7 @@ set -eu
 . "$(dirname "$0")/../.env"
 image=$POSTGRES_IMAGE:$POSTGRES_VERSION
 if ! docker image inspect "$image" > /dev/null 2>&1 && ! docker pull --quiet "$image"; then
+    echo "No registry has $image: building stand-ins" >&2
     here=$(cd "$(dirname "$0")" && pwd)
     sh "$here/without-registry/build.sh"
     export COMPOSE_ENV_FILES="$here/../.env,$here/without-registry/images.env"

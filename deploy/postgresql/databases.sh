@@ -1,5 +1,6 @@
 #!/bin/sh
 # Run once by the image, when the volume is empty: a role for Temporal and one for Keeperless, each owns only its own databases.
+# It stays executable: the image would read any other file into its own shell.
 set -eu
 create() { # ROLE PASSWORD_FILE DATABASE…
     role=$1 password=$(cat "$2")

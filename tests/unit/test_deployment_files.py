@@ -44,6 +44,10 @@ def test_docker_waits_longer_than_a_worker_takes_to_end() -> None:
         assert int(number) * SECONDS[unit] > MANNER.grace.total_seconds() + 10
 
 
+def test_start_scripts_are_executable_so_that_images_do_not_source_them() -> None:
+    assert (REPOSITORY / "deploy" / "postgresql" / "databases.sh").stat().st_mode & 0o111
+
+
 def test_the_script_writes_every_secret_once_and_keeps_it(tmp_path: Path) -> None:
     script = tmp_path / "secrets.sh"
     script.write_bytes((REPOSITORY / "deploy" / "secrets.sh").read_bytes())
