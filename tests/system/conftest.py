@@ -20,12 +20,20 @@ PROJECT = "keeperless-system-test"
 
 
 class Service:
-    """The containers of the profile `demo`, and the API on this machine."""
+    """The containers of the profile `demo`, and the API on this machine: olga asks, and anna approves."""
 
     def __init__(self, compose: DockerCompose, client: docker.DockerClient, api: httpx.Client) -> None:
         self.compose = compose
         self._docker = client
         self._api = api
+        admin = {"Authorization": f"Bearer {self.in_container('api', 'cat', 'first-key').strip()}"}
+
+        def key_of(principal: str, *roles: str) -> dict[str, str]:
+            body = {"principal": principal, "roles": roles}
+            return {"Authorization": f"Bearer {api.post('/keys', json=body, headers=admin).raise_for_status().json()['key']}"}
+
+        self._api.headers.update(key_of("olga", "operator", "approver"))
+        self._anna = key_of("anna", "approver")
 
     def containers(self) -> dict[str, Container]:
         """By service, those that have ended as well."""
@@ -44,8 +52,16 @@ class Service:
         """Without `--volumes`."""
         subprocess.run([*self.compose.compose_command_property, "down"], cwd=REPOSITORY, check=True)
 
-    def in_nodes(self, *command: str) -> str:
-        return str(self.compose.exec_in_container(list(command), "nodes")[0])
+    def in_container(self, service: str, *command: str) -> str:
+        return str(self.compose.exec_in_container(list(command), service)[0])
+
+    def approve(self, migration_id: str, gate: dict[str, Any]) -> None:
+        """As anna. Olga asked for it, so hers is refused first."""
+        path = f"/migrations/{migration_id}/approvals"
+        body = {"gate": gate["name"], "evidence_hash": gate["evidence_hash"], "decision": "approve", "reason": "a test"}
+        own = self._api.post(path, json=body)
+        assert (own.status_code, own.json()["code"]) == (403, "own-request")
+        self._api.post(path, json=body, headers=self._anna).raise_for_status()
 
     def put(self, path: str, body: Any) -> Any:
         return self._api.put(path, json=body).raise_for_status().json()
@@ -121,7 +137,7 @@ def service(client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def cluster(service: Service) -> dict[str, Any]:
     """The cluster of the profile, registered as the README says."""
-    spec: dict[str, Any] = json.loads(service.in_nodes("cat", "cluster.json"))
+    spec: dict[str, Any] = json.loads(service.in_container("nodes", "cat", "cluster.json"))
     service.put("/clusters/demo", spec)
     return spec
 
