@@ -54,7 +54,7 @@ up: ## Build and start the service in containers, with a cluster to try it on (P
 .PHONY: system-test
 system-test: setup ## The service in containers: a migration while each of them is killed; needs Docker, and more where no image registry answers (docs/deployment.md)
 	@sh deploy/secrets.sh
-	@TESTCONTAINERS_RYUK_DISABLED=true sh deploy/with-images.sh $(RUN) pytest -m system -s tests/system $(ARGS)
+	@TESTCONTAINERS_RYUK_DISABLED=true sh deploy/with-images.sh $(RUN) pytest -m system -s tests/system tests/api/test_observability.py $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing

@@ -15,7 +15,21 @@ from api.edge import Edge
 from api.people.access import may
 from api.people.first_key import ensure_first_key
 from api.problems import ProblemBody
-from api.routes import blockers, checks, clusters, commands, events, health, keys, migrations, plans, reports, session, way_back
+from api.routes import (
+    blockers,
+    checks,
+    clusters,
+    commands,
+    events,
+    health,
+    keys,
+    metrics,
+    migrations,
+    plans,
+    reports,
+    session,
+    way_back,
+)
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from api.translation import register_translation
@@ -51,7 +65,7 @@ def create_app(
     app.state.is_closing = is_closing
     for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events):
         app.include_router(module.router, dependencies=[may(Permission.READ)])
-    for module in (keys, session, health):
+    for module in (keys, session, metrics, health):
         app.include_router(module.router)
     app.add_api_route("/", _to_the_migrations, include_in_schema=False)
     app.mount(ASSETS_URL, assets())

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import structlog
 import uuid_utils
+import uvicorn
 from fastapi import FastAPI
 from google.protobuf.duration_pb2 import Duration
 from temporalio import workflow
@@ -324,6 +325,30 @@ async def api_without_temporal(settings: ApiSettings) -> AsyncIterator[Api]:
     """Nothing listens on port 1."""
     async with serving(create_app(settings, Temporal({"target_host": "127.0.0.1:1"}))) as running:
         yield running
+
+
+@dataclass(frozen=True)
+class Live:
+    """An API with authentication that is served, and its first admin's key."""
+
+    url: str
+    key: str
+    wiring: Wiring
+
+
+@pytest.fixture
+async def live(settings: ApiSettings, temporal_address: str, tmp_path: Path) -> AsyncIterator[Live]:
+    with_auth = settings.model_copy(update={"auth": "on", "first_key_file": tmp_path / "first-key"})
+    app = create_app(with_auth, Temporal({"target_host": temporal_address}, PATIENT))
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None))
+    serving = asyncio.create_task(server.serve())
+    async with asyncio.timeout(PATIENT.total_seconds()):
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.05)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield Live(f"http://127.0.0.1:{port}", (tmp_path / "first-key").read_text().strip(), app.state.wiring)
+    server.should_exit = True
+    await serving
 
 
 @pytest.fixture

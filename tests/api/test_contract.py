@@ -64,6 +64,7 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
         "POST /session",
         "GET /session",
         "DELETE /session",
+        "GET /metrics",
         "GET /livez",
         "GET /readyz",
         "GET /version",
