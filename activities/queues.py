@@ -20,6 +20,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
+from activities.handing_over import HandOver
 from activities.observing.observe import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
@@ -48,13 +49,14 @@ class Queue:
 class Manner:
     """How a worker serves. `threads`: for blocking calls: Python's own default is six on two cores, and one look uses more.
 
-    `grace`: after SIGTERM. `heartbeat_throttle`: for how long the SDK may hold heartbeats back; its own default of a minute
-    would hide a stalled attempt for as long.
+    `grace`: after SIGTERM, for what is handed over then; `bounded_grace`: for a bounded step. `heartbeat_throttle`: for how long
+    the SDK may hold heartbeats back; its own default of a minute would hide a stalled attempt for as long.
     """
 
     threads: int
     grace: timedelta
     heartbeat_throttle: timedelta
+    bounded_grace: timedelta = timedelta(0)
 
 
 QueuesOf = Callable[[Ports, AsyncExitStack], Awaitable[Sequence[Queue]]]
@@ -102,8 +104,8 @@ def _worker(client: Client, queue: Queue, manner: Manner) -> Worker:
         task_queue=queue.name,
         activities=queue.activities,
         max_concurrent_activities=queue.at_once,
-        interceptors=[FailureTranslator()],
-        graceful_shutdown_timeout=manner.grace,
+        interceptors=[HandOver(manner.grace), FailureTranslator()],
+        graceful_shutdown_timeout=max(manner.grace, manner.bounded_grace),
         max_heartbeat_throttle_interval=manner.heartbeat_throttle,
     )
 

@@ -13,6 +13,7 @@ from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.blockers.blocking import Blocking
 from activities.canaries.trying import Canaries
+from activities.handing_over import BOUNDED_GRACE
 from activities.notes.machines import MachineNotes
 from activities.observing.observe import Ports
 from activities.planning import Planning
@@ -29,8 +30,8 @@ from activities.window.wiping import Wiping
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 
-MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=timedelta(seconds=5))
-"""The grace is for what is short. A roll under way is cut off, and taken up by the next worker where it stood."""
+MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=timedelta(seconds=5), bounded_grace=BOUNDED_GRACE)
+"""A roll under way is cut off after the grace, and taken up by the next worker where it stood. The revert window is not."""
 
 
 def cluster_activities(ports: Ports, settings: ActivitySettings, notes: MachineNotes) -> list[Callable[..., Any]]:

@@ -23,6 +23,10 @@ FLUSHES = 3
 """How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
 
 
+STEP_MARGIN = timedelta(minutes=5)
+"""What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
+
+
 def _refuse_bool(value: object) -> object:
     """Pydantic takes true for one second. `None` is no duration."""
     return None if isinstance(value, bool) else value
@@ -224,6 +228,12 @@ class MigrationPolicy(BaseModel):
         default=(),
         description="Differences between ZooKeeper and KRaft that are accepted, by name, each with who accepted it and why.",
     )
+
+
+def longest_window(policy: MigrationPolicy) -> timedelta:
+    """How long the revert window may take: all its own deadlines, and a margin."""
+    flushes = FLUSHES * (policy.restart_deadline + policy.drain_deadline)
+    return policy.drain_deadline + flushes + policy.election_deadline + STEP_MARGIN
 
 
 def is_reason_enough(reason: str, policy: MigrationPolicy) -> bool:

@@ -27,7 +27,7 @@ from domain.contracts import (
     TaskQueue,
 )
 from domain.decisions import Step, StepAction
-from domain.policy import FLUSHES, MigrationPolicy
+from domain.policy import STEP_MARGIN, MigrationPolicy, longest_window
 from domain.records import EventDraft, Progress
 from workflows.orders import Orders
 from workflows.outbox import Outbox
@@ -54,9 +54,6 @@ CHECK_TIMEOUT = timedelta(hours=1)
 """What one comparison may take, of the largest cluster, on the slowest machine."""
 END_TIMEOUT = 2 * CHECK_TIMEOUT
 """The same after the end, with all attempts: a migration that has succeeded says so, compared or not."""
-STEP_MARGIN = timedelta(minutes=5)
-"""What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
-
 ACTIVITY_OF = {
     StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
     StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
@@ -73,8 +70,7 @@ ACTIVITY_OF = {
 def limit_of(step: Step, policy: MigrationPolicy) -> timedelta:
     """How long an attempt at a step may take: all its own deadlines, and a margin."""
     if step.action is StepAction.LEAVE_KRAFT:
-        flushes = FLUSHES * (policy.restart_deadline + policy.drain_deadline)
-        return policy.drain_deadline + flushes + policy.election_deadline + STEP_MARGIN
+        return longest_window(policy)
     return policy.stop_deadline + policy.restart_deadline + STEP_MARGIN
 
 

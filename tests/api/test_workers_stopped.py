@@ -38,14 +38,21 @@ async def lasting() -> int:
         await asyncio.sleep(0.1)
     return activity.info().attempt
 
+@activity.defn(name="leave_kraft")
+async def bounded() -> int:
+    for _ in range(int({GRACE} * 20)):
+        activity.heartbeat()
+        await asyncio.sleep(0.1)
+    return activity.info().attempt
+
 @activity.defn
 async def hanging() -> None:
     await asyncio.to_thread(time.sleep, 300)
 
 async def queues(ports, stack):
-    return [Queue(TaskQueue.CLUSTER, [short, lasting], 8), Queue(TaskQueue.WATCH, [lasting, hanging], 8)]
+    return [Queue(TaskQueue.CLUSTER, [short, lasting, bounded], 8), Queue(TaskQueue.WATCH, [lasting, hanging], 8)]
 
-manner = Manner(threads=4, grace=timedelta(seconds={GRACE}), heartbeat_throttle=timedelta(seconds=1))
+manner = Manner(threads=4, grace=timedelta(seconds={GRACE}), heartbeat_throttle=timedelta(seconds=1), bounded_grace=timedelta(seconds=60))
 asyncio.run(serve("keeperless-activities", ActivitySettings(), manner, queues))
 """
 
@@ -105,6 +112,35 @@ async def test_a_worker_that_is_told_to_stop_ends_in_its_grace(client: Client, t
         assert (await late.describe()).last_started_time is None, "no new task was taken"
         worker = await started(client, tmp_path)
         assert [await handle.result() for handle in (*lasting, late)] == [2, 2, 1], "what lasts was handed over"
+    finally:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+
+
+async def test_a_bounded_step_is_ended_and_what_lasts_beside_it_is_handed_over_before(client: Client, tmp_path: Path) -> None:
+    """In the revert window the cluster may be without a controller: nobody is to wait for the next worker then."""
+    worker = await started(client, tmp_path)
+    try:
+        bounded, lasting = (
+            await asked(client, "leave_kraft", TaskQueue.CLUSTER),
+            await asked(client, "lasting", TaskQueue.CLUSTER),
+        )
+        for handle in (bounded, lasting):
+            await until_taken(handle)
+        worker.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        second = await started(client, tmp_path)
+        try:
+            assert await lasting.result() == 2
+            handed_over = time.monotonic() - began
+            assert worker.returncode is None, "it is still at its bounded step"
+            assert await bounded.result() == 1
+            assert await worker.wait() == 0
+        finally:
+            second.kill()
+            await second.wait()
+        print(f"handed over after {handed_over:.1f} s, ended after {time.monotonic() - began:.1f} s")
     finally:
         with suppress(ProcessLookupError):
             worker.kill()
