@@ -49,8 +49,8 @@ class Queue:
 class Manner:
     """How a worker serves. `threads`: for blocking calls: Python's own default is six on two cores, and one look uses more.
 
-    `grace`: after SIGTERM, for what is handed over then; `bounded_grace`: for a bounded step. `heartbeat_throttle`: for how long
-    the SDK may hold heartbeats back; its own default of a minute would hide a stalled attempt for as long.
+    `grace`: after SIGTERM, for what is handed over then; `bounded_grace`: for a bounded step. `heartbeat_throttle`: for how
+    long the SDK may hold heartbeats back; its own default of a minute would hide a stalled attempt for as long.
     """
 
     threads: int

@@ -52,7 +52,8 @@ async def hanging() -> None:
 async def queues(ports, stack):
     return [Queue(TaskQueue.CLUSTER, [short, lasting, bounded], 8), Queue(TaskQueue.WATCH, [lasting, hanging], 8)]
 
-manner = Manner(threads=4, grace=timedelta(seconds={GRACE}), heartbeat_throttle=timedelta(seconds=1), bounded_grace=timedelta(seconds=60))
+grace, beat, bounded_grace = (timedelta(seconds=seconds) for seconds in ({GRACE}, 1, 60))
+manner = Manner(threads=4, grace=grace, heartbeat_throttle=beat, bounded_grace=bounded_grace)
 asyncio.run(serve("keeperless-activities", ActivitySettings(), manner, queues))
 """
 
@@ -122,10 +123,7 @@ async def test_a_bounded_step_is_ended_and_what_lasts_beside_it_is_handed_over_b
     """In the revert window the cluster may be without a controller: nobody is to wait for the next worker then."""
     worker = await started(client, tmp_path)
     try:
-        bounded, lasting = (
-            await asked(client, "leave_kraft", TaskQueue.CLUSTER),
-            await asked(client, "lasting", TaskQueue.CLUSTER),
-        )
+        bounded, lasting = [await asked(client, name, TaskQueue.CLUSTER) for name in ("leave_kraft", "lasting")]
         for handle in (bounded, lasting):
             await until_taken(handle)
         worker.send_signal(signal.SIGTERM)
