@@ -1,6 +1,10 @@
 """Temporal forgets: its database is restored from a backup, or the run is reset. A run that has forgotten what it did ends."""
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -107,3 +111,32 @@ async def test_what_is_said_while_a_step_is_in_work_was_not_forgotten(small: Any
     await small.until_waiting("held")
     assert [e.data["node"] for e in await small.events("step-done")] == ["broker-1"]
     assert not await is_told(small)
+
+
+# ---- The ledger, restored from a backup of before the first irreversible write ----
+
+
+@pytest.mark.parametrize("backup", ["UPDATE commands SET consumed_at = NULL, consumed_by = NULL", "DELETE FROM commands"])
+async def test_a_ledger_of_before_an_approval_was_used_leaves_nothing_half_done(
+    world: Any, tmp_path: Path, backup: str
+) -> None:
+    """One controller has lost its flag already. It gets it back, and the finalisation begins anew: under the approval, if the
+    backup has it, else under another one. Where the cluster says that it is final, it goes forward without any."""
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    controllers = world.cluster.controller_ids[1:]
+    reached = [asyncio.ensure_future(world.drivers.of[one].pause("start").is_reached.wait()) for one in controllers]
+    assert await world.approve_gate() == "approved"
+    await asyncio.wait(reached, return_when=asyncio.FIRST_COMPLETED)
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as database:
+        database.execute(f"{backup} WHERE kind = 'approve'")
+    for one in controllers:
+        world.drivers.of[one].release("start")
+    back = await world.until_told("step-done", stage="migration", action="roll-node")
+    assert back.data["node"].startswith("controller-")
+    if backup.startswith("DELETE"):
+        await world.until_told("gate-opened", count=2)
+        assert await world.approve_gate() == "approved"
+    assert await world.result() == "succeeded"
+    for waiting in reached:
+        waiting.cancel()
