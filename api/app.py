@@ -101,10 +101,11 @@ async def _take_care(upgrading: "asyncio.Task[None]", wiring: Wiring) -> None:
 
 async def _prepare(wiring: Wiring) -> None:
     """As soon as the ledger answers."""
+    settings = wiring.settings
     await wiring.schema.upgrade()
     while wiring.identity.is_on:
         try:
-            await ensure_first_key(wiring.people, wiring.settings.first_key_file)
+            await ensure_first_key(wiring.people, settings.first_key_file, has_provider=settings.oidc is not None)
         except LedgerUnavailable as error:
             log.warning("the ledger does not answer; the first key is not made yet", error=str(error))
             await asyncio.sleep(SCHEMA_PAUSE.total_seconds())

@@ -23,6 +23,10 @@ class SqlPeople:
         """Whether a valid key of an admin is there."""
         return await self._database.read(lambda connection: keys.has_admin(connection, self._now()))
 
+    async def are_known(self) -> bool:
+        """Whether authentication was ever on for this ledger."""
+        return await self._database.read(keys.are_people_known)
+
     async def add_key(self, key: ApiKey, event: EventDraft) -> None:
         async def add(connection: AsyncConnection) -> None:
             await keys.insert(connection, key)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from api.people.credentials import key_record, new_key
+from api.people.credentials import key_record, new_key, parts_of
 from api.routes.keys import key_made
 from domain.principals import Role
 from ledger.people import SqlPeople
@@ -23,12 +23,17 @@ LIFE = timedelta(days=90)
 log = structlog.get_logger()
 
 
-async def ensure_first_key(people: SqlPeople, file: Path) -> None:
-    """Raises `OSError` where the file cannot be written, or `ValueError` where it holds something else."""
-    if await people.has_admin():
+async def ensure_first_key(people: SqlPeople, file: Path, *, has_provider: bool) -> None:
+    """`has_provider`: an OIDC provider may name admins, so that nobody is locked out once people are known.
+
+    Raises `OSError` where the file cannot be written, or `ValueError` where it holds something else.
+    """
+    if await people.has_admin() or (has_provider and await people.are_known()):
         return
-    now = datetime.now(UTC)
-    text = _kept_in(file) or _written_to(file, new_key(PRINCIPAL, (Role.ADMIN,), None, BY, now, LIFE).text)
+    now, text = datetime.now(UTC), _kept_in(file)
+    if (parts := parts_of(text)) is not None and await people.key(parts[0]) is not None:  # revoked, or expired
+        text = _removed(file)
+    text = text or _written_to(file, new_key(PRINCIPAL, (Role.ADMIN,), None, BY, now, LIFE).text)
     record = key_record(text, PRINCIPAL, (Role.ADMIN,), None, BY, now, LIFE)
     if await people.add_first_key(record, key_made(record)):
         log.warning(
@@ -39,6 +44,11 @@ async def ensure_first_key(people: SqlPeople, file: Path) -> None:
 def _kept_in(file: Path) -> str:
     with suppress(FileNotFoundError):
         return file.read_text(encoding="ascii").strip()
+    return ""
+
+
+def _removed(file: Path) -> str:
+    file.unlink(missing_ok=True)
     return ""
 
 

@@ -121,6 +121,23 @@ async def test_a_first_key_that_a_crash_left_in_the_file_is_taken(
         assert (await api.http.get("/keys", headers={"Authorization": f"Bearer {left}"})).status_code == 200
 
 
+@pytest.mark.parametrize("has_provider", [False, True])
+async def test_whoever_revokes_the_last_admins_key_gets_a_new_one_at_the_next_start(
+    guarded: Guarded,
+    guarded_settings: ApiSettings,
+    serve: Callable[[FastAPI], AbstractAsyncContextManager[Any]],
+    has_provider: bool,
+) -> None:
+    """Not where an OIDC provider may name admins."""
+    await guarded.call("DELETE", f"/keys/{guarded.admin.split('_')[1]}", guarded.admin)
+    provider = {"oidc_issuer": "https://idp.example", "oidc_audience": "k"} if has_provider else {}
+    app = create_app(guarded_settings.model_copy(update=provider), Temporal({"target_host": "127.0.0.1:1"}))
+    async with serve(app) as api:
+        key = guarded_settings.first_key_file.read_text().strip()
+        answer = await api.http.get("/keys", headers={"Authorization": f"Bearer {key}"})
+    assert (key == guarded.admin, answer.status_code) == ((True, 401) if has_provider else (False, 200))
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
