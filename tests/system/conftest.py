@@ -1,6 +1,7 @@
 """The service as docker-compose.yml deploys it, in containers of a project of its own, with volumes of its own."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import docker
 import httpx
 import pytest
 from docker.models.containers import Container
+from playwright.sync_api import Page, expect, sync_playwright
 from testcontainers.compose import DockerCompose
 
 from playground.ports import LOOPBACK, PortLease
@@ -17,6 +19,7 @@ from playground.processes import wait_until
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PROJECT = "keeperless-system-test"
+NEWER = "newer"
 
 
 class Service:
@@ -28,11 +31,11 @@ class Service:
         self._api = api
         admin = {"Authorization": f"Bearer {self.in_container('api', 'cat', 'first-key').strip()}"}
 
-        def key_of(principal: str, *roles: str) -> dict[str, str]:
+        def key_of(principal: str, *roles: str) -> str:
             body = {"principal": principal, "roles": roles}
-            return {"Authorization": f"Bearer {api.post('/keys', json=body, headers=admin).raise_for_status().json()['key']}"}
+            return str(api.post("/keys", json=body, headers=admin).raise_for_status().json()["key"])
 
-        self._api.headers.update(key_of("olga", "operator", "approver"))
+        self._api.headers["Authorization"] = f"Bearer {key_of('olga', 'operator', 'approver')}"
         self._anna = key_of("anna", "approver")
 
     def containers(self) -> dict[str, Container]:
@@ -52,16 +55,35 @@ class Service:
         """Without `--volumes`."""
         subprocess.run([*self.compose.compose_command_property, "down"], cwd=REPOSITORY, check=True)
 
+    def up_with_a_newer_image(self) -> None:
+        """Another tag, and so another image for Docker. (Its content is the same: there is no other release yet.)"""
+        os.environ["KEEPERLESS_VERSION"] = NEWER
+        self.compose.start()
+
     def in_container(self, service: str, *command: str) -> str:
         return str(self.compose.exec_in_container(list(command), service)[0])
 
     def approve(self, migration_id: str, gate: dict[str, Any]) -> None:
-        """As anna. Olga asked for it, so hers is refused first."""
-        path = f"/migrations/{migration_id}/approvals"
+        """As anna, on the page. Olga asked for it, so hers is refused first."""
+        path = f"/migrations/{migration_id}"
         body = {"gate": gate["name"], "evidence_hash": gate["evidence_hash"], "decision": "approve", "reason": "a test"}
-        own = self._api.post(path, json=body)
+        own = self._api.post(f"{path}/approvals", json=body)
         assert (own.status_code, own.json()["code"]) == (403, "own-request")
-        self._api.post(path, json=body, headers=self._anna).raise_for_status()
+        with sync_playwright() as playwright:
+            program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            try:
+                self._approve_in(browser.new_page(), str(self._api.base_url.join(path)), gate["name"])
+            finally:
+                browser.close()
+
+    def _approve_in(self, page: Page, address: str, gate: str) -> None:
+        page.goto(address)
+        page.get_by_label("API key or token").fill(self._anna)
+        page.get_by_role("button", name="Sign in").click()
+        page.locator(f"#gate-{gate}").get_by_label("Reason").fill("all reports are clean")
+        page.get_by_role("button", name=f"Approve {gate}").click()
+        expect(page.locator("#events")).to_contain_text(f"anna approved {gate}", timeout=60_000)
 
     def put(self, path: str, body: Any) -> Any:
         return self._api.put(path, json=body).raise_for_status().json()
@@ -121,6 +143,7 @@ def service(client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactor
     with PortLease(2) as ports, pytest.MonkeyPatch.context() as environment:
         url = f"http://{LOOPBACK}:{(port := ports.take())}"
         environment.setenv("COMPOSE_PROJECT_NAME", PROJECT)
+        environment.setenv("KEEPERLESS_VERSION", "older")
         environment.setenv("KEEPERLESS_PORT", str(port))
         environment.setenv("KEEPERLESS_TEMPORAL_UI_PORT", str(ports.take()))
         compose = DockerCompose(REPOSITORY, profiles=["demo"], build=True)

@@ -74,7 +74,7 @@ def test_a_migration_survives_the_kill_of_each_container(service: Service, migra
         service.kill(name)
     service.await_answer(path, lambda found: bool(found["gates"]), "the gate")
     service.down()
-    service.compose.start()
+    service.up_with_a_newer_image()
     ended = approved_to_the_end(service, migration)
     report = writer.verify()
     print(
