@@ -66,6 +66,8 @@ class Tokens:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+        except jwt.MissingRequiredClaimError as error:
+            raise TokenRefused(f"the token has no claim {error.claim}") from error
         except jwt.InvalidTokenError as error:
             raise TokenRefused(f"the token is not valid: {type(error).__name__}") from error
         return principal_in(claims, self._provider)

@@ -121,6 +121,12 @@ async def test_a_forged_token_is_refused(issuer: Issuer, forged: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
+@pytest.mark.parametrize("claim", ["aud", "sub", "exp"])
+async def test_a_missing_claim_is_named(issuer: Issuer, claim: str) -> None:
+    with pytest.raises(TokenRefused, match=f"the token has no claim {claim}"):
+        await Tokens(issuer.provider()).principal_of(issuer.token(**{claim: None}))
+
+
 async def test_keys_are_read_once_and_again_when_an_unknown_one_signs(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Tokens(issuer.provider())
     for _ in range(3):
@@ -133,6 +139,16 @@ async def test_keys_are_read_once_and_again_when_an_unknown_one_signs(issuer: Is
     monkeypatch.setattr("api.people.tokens.REFRESH_PAUSE", 0)
     assert (await tokens.principal_of(new)).name == "anna"
     assert issuer.asked == 2
+
+
+async def test_a_deleted_key_counts_no_longer_than_keys_live(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens, old = Tokens(issuer.provider()), issuer.token()
+    await tokens.principal_of(old)
+    issuer.keys = {"k2": rsa.generate_private_key(65537, 2048)}
+    await tokens.principal_of(old)
+    monkeypatch.setattr("api.people.tokens.KEYS_LIFE_SECONDS", 0)
+    with pytest.raises(TokenRefused, match="no key"):
+        await tokens.principal_of(old)
 
 
 async def test_a_provider_that_names_itself_otherwise_is_not_believed(issuer: Issuer) -> None:
