@@ -42,10 +42,11 @@ class LockedJar:
     version: str
     classifier: str
     sha256: str
+    packaging: str = "jar"
 
     @property
     def file_name(self) -> str:
-        return "-".join(part for part in (self.artifact, self.version, self.classifier) if part) + ".jar"
+        return "-".join(part for part in (self.artifact, self.version, self.classifier) if part) + f".{self.packaging}"
 
     @property
     def folder(self) -> str:
@@ -81,7 +82,10 @@ def locked_jars(lock_file: Path = LOCK_FILE) -> tuple[LockedJar, ...]:
     without = [entry["artifactId"] for entry in entries if "sha256" not in entry]
     if without:
         raise Permanent(f"{lock_file.name} has no sha256 for {without}: make it anew with python -m playground.lock_jars")
-    return tuple(LockedJar(e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"]) for e in entries)
+    return tuple(
+        LockedJar(e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"], e.get("packaging", "jar"))
+        for e in entries
+    )
 
 
 def installed_kafka(announce: Announce = silent, cache: Path | None = None, lock_file: Path = LOCK_FILE) -> KafkaHome:
@@ -153,7 +157,7 @@ def maven_context(repository: Path) -> MavenContext:
 def _fetch(jar: LockedJar, context: MavenContext) -> Path:
     """The verified file. jgo writes in place, so what an interruption left behind is known by its digest: once more."""
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
-    artifact = component.artifact(jar.classifier, "jar")
+    artifact = component.artifact(jar.classifier, jar.packaging)
     path = _download(artifact)
     if sha256_of(path) == jar.sha256:
         return path

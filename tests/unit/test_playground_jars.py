@@ -12,6 +12,7 @@ import pytest
 
 from domain.errors import Permanent, Transient
 from playground.jars import LOCK_FILE, home_name, installed_kafka, locked_jars
+from playground.keycloak import LOCK_FILE as KEYCLOAK_LOCK
 
 KAFKA = ("org.apache.kafka", "kafka_2.13", "3.9.2", "", b"kafka itself")
 JOLOKIA = ("org.jolokia", "jolokia-agent-jvm", "2.6.0", "javaagent", b"an agent")
@@ -94,6 +95,13 @@ def test_the_committed_lock_names_every_file_with_its_digest() -> None:
     assert len(names) == len(jars), "two files of one name would hide each other in libs"
     assert all(len(jar.sha256) == 64 for jar in jars)
     assert "://" not in LOCK_FILE.read_text(encoding="utf-8")
+
+
+def test_the_lock_of_keycloak_names_one_archive_with_its_digest() -> None:
+    (archive,) = locked_jars(KEYCLOAK_LOCK)
+    assert archive.file_name == f"keycloak-quarkus-dist-{archive.version}.zip"
+    assert len(archive.sha256) == 64
+    assert "://" not in KEYCLOAK_LOCK.read_text(encoding="utf-8")
 
 
 def test_an_entry_without_digest_is_refused(tmp_path: Path) -> None:
