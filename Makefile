@@ -52,9 +52,13 @@ up: ## Build and start the service in containers, with a cluster to try it on (P
 	@sh deploy/with-images.sh docker compose --profile $(or $(PROFILE),demo) up --build --wait
 
 .PHONY: system-test
-system-test: setup ## The service in containers: a migration while each of them is killed; needs Docker, and more where no image registry answers (docs/deployment.md)
+system-test: setup ## The service in containers: a migration while each of them is killed; OIDC tokens of a real Keycloak; needs Docker, and more where no image registry answers (docs/deployment.md)
 	@sh deploy/secrets.sh
 	@TESTCONTAINERS_RYUK_DISABLED=true sh deploy/with-images.sh $(RUN) pytest -m system -s tests/system tests/api/test_observability.py $(ARGS)
+
+.PHONY: keycloak-test
+keycloak-test: setup ## The part of it that needs no Docker: OIDC tokens of a real Keycloak (its archive of 177 MB is fetched once)
+	@$(RUN) pytest -m system -s tests/system/test_keycloak.py $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing

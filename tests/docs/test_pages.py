@@ -48,6 +48,12 @@ def test_every_preflight_code_is_explained_and_no_other() -> None:
     assert re.findall(r"^\| \[(PF\d\d)\]\(#pf\d\d\) \|", page, re.MULTILINE) == raised
 
 
+def test_the_client_for_keycloak_is_the_one_that_was_run() -> None:
+    page = (REPOSITORY / "docs" / "people.md").read_text(encoding="utf-8")
+    realm = json.loads((REPOSITORY / "tests" / "system" / "realm.json").read_text(encoding="utf-8"))
+    assert [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)] == [realm["clients"][0]]
+
+
 @pytest.mark.parametrize("guard", CATALOGUE, ids=lambda guard: guard.code)
 def test_a_guard_is_where_the_page_says(guard: Guard) -> None:
     """Every place that is named is there, and a guard that is nowhere says so."""
