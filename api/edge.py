@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.audit import Audit, Call, call_in
+from api.people.credentials import without_secrets
 from api.people.identity import Identity
 from api.problems import Problem, ProblemKind, answer_of
 from api.translation import MOST_BODY_MIB, problem_of
@@ -129,7 +130,7 @@ def _call_of(scope: Scope) -> Call:
         request_id=asked_for if REQUEST_ID.fullmatch(asked_for) else own,
         source=scope["client"][0] if scope.get("client") else "unknown",
         method=scope["method"],
-        path=scope["path"][:PATH_KEPT],
+        path=without_secrets(scope["path"])[:PATH_KEPT],
         started_at=datetime.now(UTC),
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.principals import ApiKey, Principal, Role, Session
+from domain.redaction import HIDDEN
 
 SECRET_BYTES = 32
 KEY = re.compile(r"keeperless_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -63,6 +64,11 @@ def parts_of(text: str) -> tuple[str, str] | None:
     """A key's id and secret; `None` where it is no key of ours."""
     match = KEY.fullmatch(text)
     return None if match is None else (match[1], match[2])
+
+
+def without_secrets(text: str) -> str:
+    """Keys in it are cut down to their ids."""
+    return KEY.sub(rf"keeperless_\1_{HIDDEN}", text)
 
 
 def is_secret_of(secret: str, key: ApiKey) -> bool:

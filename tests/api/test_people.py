@@ -187,6 +187,17 @@ async def kept(guarded: Guarded, key: ApiKey) -> str:
     return TEXTS[key.id]
 
 
+async def test_a_key_in_an_address_is_neither_logged_nor_kept(guarded: Guarded, expect_problem: Expect) -> None:
+    """The id is how a key begins, so people put the whole key there."""
+    key = await guarded.key_of("anna", "viewer")
+    with capture_logs() as logs:
+        expect_problem(await guarded.call("DELETE", f"/keys/{key}", guarded.admin), 422, "invalid-request")
+    secret = key.split("_", 2)[2]
+    told = str([logs, await guarded.api.wiring.ledger.events()])
+    assert f"/keys/keeperless_{key.split('_')[1]}_***" in told
+    assert secret not in told
+
+
 # ---- Roles and scopes ----
 
 CALLS = {
