@@ -1,7 +1,7 @@
 """OIDC bearer tokens: verified by PyJWT against the provider's published keys.
 
 Pinned: the issuer, the audience, and asymmetric algorithms. Required: `exp`, `iss`, `aud`, `sub`. Keys are cached; a key id
-that is not known yet is looked for at the provider, at most once in `REFRESH_PAUSE`.
+that is not known yet is looked for at the provider. Whether it answers or not, it is asked at most once in `REFRESH_PAUSE`.
 """
 
 import asyncio
@@ -49,7 +49,8 @@ class Tokens:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._keys: Mapping[str | None, jwt.PyJWK] = {}
-        self._read_at = float("-inf")
+        self._read_at = self._asked_at = float("-inf")
+        self._why_not: ProviderUnavailable | None = None
         self._reading = asyncio.Lock()
 
     async def principal_of(self, token: str) -> Principal:
@@ -74,13 +75,22 @@ class Tokens:
 
     async def _key(self, key_id: str | None) -> jwt.PyJWK:
         async with self._reading:
-            age = time.monotonic() - self._read_at
-            if age > KEYS_LIFE_SECONDS or (key_id not in self._keys and age > REFRESH_PAUSE):
-                self._keys = await self._read_keys()
-                self._read_at = time.monotonic()
+            is_old = time.monotonic() - self._read_at > KEYS_LIFE_SECONDS
+            if (is_old or key_id not in self._keys) and time.monotonic() - self._asked_at > REFRESH_PAUSE:
+                await self._refresh()
+            if self._why_not is not None and (is_old or key_id not in self._keys):
+                raise ProviderUnavailable(str(self._why_not))
         if key_id not in self._keys:
             raise TokenRefused("the provider has published no key with the token's key id")
         return self._keys[key_id]
+
+    async def _refresh(self) -> None:
+        try:
+            self._keys, self._why_not = await self._read_keys(), None
+            self._read_at = time.monotonic()
+        except ProviderUnavailable as error:
+            self._why_not = error
+        self._asked_at = time.monotonic()
 
     async def _read_keys(self) -> Mapping[str | None, jwt.PyJWK]:
         """By discovery, so that a provider may move its keys."""
@@ -98,15 +108,16 @@ class Tokens:
 
 def principal_in(claims: Mapping[str, Any], provider: Provider) -> Principal:
     """Who verified claims name, and with which roles. Raises `TokenRefused`."""
-    name = claims.get(provider.principal_claim)
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME or name == LOCAL:
+    claim = claims.get(provider.principal_claim)
+    name = claim.casefold() if isinstance(claim, str) else ""
+    if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME or name == LOCAL:
         raise TokenRefused(f"the token's claim {provider.principal_claim} names nobody")
     granted = [value.removeprefix(provider.role_prefix) for value in _strings_at(claims, provider.roles_claim, provider)]
     roles = frozenset(Role(value) for value in granted if value in set(Role))
     if not roles:
         wanted = ", ".join(f"{provider.role_prefix}{role}" for role in Role)
         raise TokenRefused(f"the token's claim {provider.roles_claim} has none of {wanted}")
-    return Principal(name=name.casefold(), roles=roles, via=Via.TOKEN)
+    return Principal(name=name, roles=roles, via=Via.TOKEN)
 
 
 def _strings_at(claims: Mapping[str, Any], path: str, provider: Provider) -> list[str]:

@@ -1,5 +1,6 @@
 """OIDC tokens, by an issuer of the suite's own on loopback: what it signs is real, what a forger makes of it is refused."""
 
+import asyncio
 import json
 import threading
 import time
@@ -34,6 +35,7 @@ class Issuer:
     def __init__(self) -> None:
         self.keys = {"k1": rsa.generate_private_key(65537, 2048)}
         self.asked = 0
+        self.is_failing = False
         self.name_in_discovery: str | None = None
         issuer = self
 
@@ -55,6 +57,8 @@ class Issuer:
         if path.endswith("/openid-configuration"):
             return {"issuer": self.name_in_discovery or self.url, "jwks_uri": f"{self.url}/keys"}
         self.asked += 1
+        if self.is_failing:
+            return {}
         jwks = [RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": name} for name, key in self.keys.items()]
         return {"keys": jwks}
 
@@ -151,13 +155,25 @@ async def test_a_deleted_key_counts_no_longer_than_keys_live(issuer: Issuer, mon
         await tokens.principal_of(old)
 
 
+async def test_a_provider_that_fails_is_not_asked_by_every_call(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait for each other's reading: ten that each waited until the provider was given up would wait for a quarter of a
+    minute."""
+    tokens, issuer.is_failing = Tokens(issuer.provider()), True
+    outcomes = await asyncio.gather(*(tokens.principal_of(issuer.token()) for _ in range(10)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ProviderUnavailable] * 10
+    assert issuer.asked == 1
+    issuer.is_failing = False
+    monkeypatch.setattr("api.people.tokens.REFRESH_PAUSE", 0)
+    assert (await tokens.principal_of(issuer.token())).name == "anna"
+
+
 async def test_a_provider_that_names_itself_otherwise_is_not_believed(issuer: Issuer) -> None:
     issuer.name_in_discovery = "http://127.0.0.1/other"
     with pytest.raises(ProviderUnavailable, match="another issuer"):
         await Tokens(issuer.provider()).principal_of(issuer.token())
 
 
-@pytest.mark.parametrize("name", [None, "", 7, "local (unauthenticated)", "a\nb", "x" * 300])
+@pytest.mark.parametrize("name", [None, "", 7, "local (unauthenticated)", "Local (Unauthenticated)", "a\nb", "x" * 300])
 def test_a_claim_that_names_nobody_is_refused(issuer: Issuer, name: object) -> None:
     with pytest.raises(TokenRefused, match="names nobody"):
         principal_in({"sub": name, "realm": {"roles": ["keeperless-admin"]}}, issuer.provider())
