@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+import uuid_utils
 from starlette.requests import Request
 from starlette.types import Scope
 
@@ -39,6 +40,8 @@ class Call:
     started_at: datetime
     cluster: str | None = None
     migration_id: str | None = None
+    order_id: str = field(default_factory=lambda: str(uuid_utils.uuid7()))
+    """Of the command that it gives, if it gives one. A repeated call has that of the first, so that it is no second order."""
     command_id: str | None = None
     problem: ProblemKind | None = None
     status: int = field(default=0)

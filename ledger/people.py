@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from domain.principals import ApiKey, Session
 from domain.records import EventDraft
 from ledger import answered_calls, approvals, chain, keys
-from ledger.answered_calls import KeptAnswer, KeyedCall
+from ledger.answered_calls import Begun, KeptAnswer, KeyedCall
 from ledger.database import Database
 
 
@@ -72,12 +72,15 @@ class SqlPeople:
     async def end_session(self, session_id: str) -> None:
         await self._database.write(lambda connection: keys.end_session(connection, session_id, self._now()))
 
-    async def begin_call(self, call: KeyedCall) -> KeptAnswer | None:
+    async def begin_call(self, call: KeyedCall) -> Begun | KeptAnswer:
         """Take a call's key; what has it already, where something has."""
         return await self._database.write(lambda connection: answered_calls.begin(connection, call, self._now()))
 
     async def end_call(self, key: str, status: int, location: str | None, body: str) -> None:
         await self._database.write(lambda connection: answered_calls.end(connection, key, status, location, body))
+
+    async def lose_call(self, key: str) -> None:
+        await self._database.write(lambda connection: answered_calls.lose(connection, key))
 
     async def forget_call(self, key: str) -> None:
         await self._database.write(lambda connection: answered_calls.forget(connection, key))

@@ -1,8 +1,11 @@
 """`Idempotency-Key` on every POST: the same call again is answered as the first time, and carried out once.
 
-    1 take the key in the ledger     a crash after this: the key is free again after half a minute
-    2 carry the call out
+    1 take the key in the ledger     a crash after this: half a minute later the call can be repeated
+    2 carry the call out             a crash, or a ledger that goes away: it may have been carried out, and can be repeated
     3 keep the answer
+
+A command that is repeated has the id of the first (`order_id`), which the ledger stores once. A second start is refused while
+the first migration goes on; a second plan or check changes nothing.
 
 The same key with another body, path or principal is refused. A call that was refused has changed nothing, so it keeps no key;
 nor does one whose answer holds a secret (`POST /keys`, `POST /session`).
@@ -12,17 +15,20 @@ import hashlib
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from api.audit import call_of
 from api.problems import FieldError, Problem, ProblemKind, invalid_request, retry_later
+from api.translation import problem_of
 from api.wiring import wiring_of
-from ledger.answered_calls import KeptAnswer, KeyedCall
+from ledger.answered_calls import Begun, KeptAnswer, KeyedCall
 from ledger.people import SqlPeople
 
 HEADER = "Idempotency-Key"
+OPEN_ENDS = frozenset({ProblemKind.LEDGER_UNAVAILABLE, ProblemKind.INTERNAL_ERROR})
 FORM = re.compile(r"[\x21-\x7e]{1,200}")
 
 
@@ -42,16 +48,28 @@ class IdempotentRoute(APIRoute):
 async def _once(call: KeyedCall, request: Request, plain: Callable[[Request], Coroutine[Any, Any, Response]]) -> Response:
     wiring = wiring_of(request)
     wiring.schema.ensure_current()
-    kept = await wiring.people.begin_call(call)
-    if kept is not None:
-        return _again(kept, call)
+    begun = await wiring.people.begin_call(call)
+    if isinstance(begun, KeptAnswer):
+        return _again(begun, call)
+    call_of(request).order_id = _order_id(call, begun)
     try:
         response = await plain(request)
-    except BaseException:
-        await wiring.people.forget_call(call.key)
+    except BaseException as error:
+        let_go = wiring.people.lose_call if _may_have_happened(error) else wiring.people.forget_call
+        await let_go(call.key)
         raise
     await _keep(wiring.people, call, response)
     return response
+
+
+def _order_id(call: KeyedCall, begun: Begun) -> str:
+    named = (call.key, call.principal, call.request_hash, begun.since.isoformat())
+    return str(uuid5(NAMESPACE_OID, "\n".join(named)))
+
+
+def _may_have_happened(error: BaseException) -> bool:
+    """Whether the error is no refusal, and leaves open what was done before it."""
+    return not isinstance(error, Exception) or problem_of(error).kind in OPEN_ENDS
 
 
 async def _keep(people: SqlPeople, call: KeyedCall, response: Response) -> None:

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import uuid_utils
 from fastapi import APIRouter, Request, Response
 
 from api.answers import CommandAnswer, CommandList
@@ -166,7 +165,7 @@ def _too_late(record: MigrationRecord) -> Problem:
 def _command(request: Request, migration_id: UUID, kind: CommandKind, reason: str, **bound_to: Any) -> Command:  # noqa: ANN401 - of `Command`
     call = call_of(request)
     return Command(
-        id=str(uuid_utils.uuid7()),
+        id=call.order_id,
         migration_id=str(migration_id),
         kind=kind,
         reason=reason,

@@ -19,6 +19,9 @@ from api.routes.keys import key_made
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from domain.principals import LOCAL, ApiKey, Role
+from ledger.errors import LedgerUnavailable
+from ledger.ledger import SqlLedger
+from ledger.people import SqlPeople
 
 EVIDENCE = "e" * 64
 ORIGIN = "http://127.0.0.1"
@@ -405,3 +408,38 @@ async def test_a_call_that_was_refused_keeps_no_idempotency_key(guarded: Guarded
     assert (await guarded.call("POST", "/migrations", guarded.admin, json=body, headers=named)).status_code == 202
     too_odd = await guarded.call("POST", "/migrations", guarded.admin, json=body, headers={"Idempotency-Key": "a b"})
     expect_problem(too_odd, 422, "invalid-request")
+
+
+async def test_a_call_whose_answer_was_lost_is_no_second_order(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the order and its answer the ledger, or this process, went away."""
+    migration_id, named = await guarded.started(guarded.admin), {"Idempotency-Key": "lost"}
+    path = f"/migrations/{migration_id}/hold"
+
+    async def hold() -> httpx.Response:
+        return await guarded.call("POST", path, guarded.admin, json={"reason": "lunch"}, headers=named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlPeople, "end_call", unavailable)
+        assert (await hold()).status_code == 503
+    assert (await hold()).json()["code"] == "call-under-way"
+    monkeypatch.setattr("ledger.answered_calls.ABANDONED_AFTER", timedelta(0))
+    again = await hold()
+    (command,) = await guarded.api.wiring.ledger.commands(migration_id)
+    assert (again.status_code, again.json()["id"]) == (202, command.id)
+
+
+async def test_a_call_that_failed_half_way_is_carried_on_when_repeated(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration_id, named = await guarded.started(guarded.admin), {"Idempotency-Key": "half-way"}
+    path, body = f"/migrations/{migration_id}/hold", {"reason": "lunch"}
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlLedger, "command", unavailable)
+        assert (await guarded.call("POST", path, guarded.admin, json=body, headers=named)).status_code == 503
+    again = await guarded.call("POST", path, guarded.admin, json=body, headers=named)
+    (command,) = await guarded.api.wiring.ledger.commands(migration_id)
+    assert (again.status_code, again.json()["id"]) == (202, command.id)
+
+
+async def unavailable(*_: object) -> None:
+    raise LedgerUnavailable("the ledger went away")

@@ -10,7 +10,7 @@ from domain.approvals import Attempt
 from domain.decisions import GateName
 from domain.principals import ApiKey, Role, Session, Via
 from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord, MigrationState
-from ledger.answered_calls import ABANDONED_AFTER, KEPT_FOR, KeyedCall
+from ledger.answered_calls import ABANDONED_AFTER, KEPT_FOR, Begun, KeptAnswer, KeyedCall
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger
 from ledger.people import SqlPeople
@@ -85,31 +85,40 @@ async def test_a_session_lives_as_long_as_its_key(people: SqlPeople) -> None:
 async def test_of_equal_calls_that_race_one_has_the_key(people: SqlPeople) -> None:
     call = KeyedCall("mine", "anna", "hash")
     begun = await asyncio.gather(*(people.begin_call(call) for _ in range(6)))
-    assert [one is None for one in begun].count(True) == 1
+    assert [isinstance(one, Begun) for one in begun].count(True) == 1
     await people.end_call("mine", 202, "/migrations/1", "{}")
     kept = await people.begin_call(KeyedCall("mine", "olga", "other"))
-    assert kept is not None
+    assert isinstance(kept, KeptAnswer)
     assert (kept.call, kept.status, kept.location, kept.body) == (call, 202, "/migrations/1", "{}")
     await people.forget_call("mine")
-    assert await people.begin_call(call) is None
+    assert isinstance(await people.begin_call(call), Begun)
 
 
 async def test_a_call_whose_process_died_gives_its_key_back_and_an_answer_is_kept_for_a_day(
     database_url: str, ledger: SqlLedger, people: SqlPeople
 ) -> None:
     call = KeyedCall("mine", "anna", "hash")
-    assert await people.begin_call(call) is None
-    assert await people.begin_call(call) is not None
+    begun = await people.begin_call(call)
+    assert isinstance(await people.begin_call(call), KeptAnswer)
     database = Database(database_url, Timeouts(call=timedelta(seconds=30), lock=timedelta(seconds=30)))
     try:
         later = SqlPeople(database, lambda: datetime.now(UTC) + ABANDONED_AFTER * 2)
-        assert await later.begin_call(call) is None
+        assert await later.begin_call(call) == begun
+        assert isinstance(await later.begin_call(KeyedCall("mine", "anna", "other")), KeptAnswer)
         await later.end_call("mine", 201, None, "{}")
-        assert await later.begin_call(call) is not None
+        assert isinstance(await later.begin_call(call), KeptAnswer)
         much_later = SqlPeople(database, lambda: datetime.now(UTC) + KEPT_FOR * 2)
-        assert await much_later.begin_call(call) is None
+        assert await much_later.begin_call(call) not in (begun, None)
     finally:
         await database.close()
+
+
+async def test_a_call_that_may_have_happened_is_repeated_as_the_same_one(people: SqlPeople) -> None:
+    call = KeyedCall("mine", "anna", "hash")
+    begun = await people.begin_call(call)
+    await people.lose_call("mine")
+    assert await people.begin_call(call) == begun
+    assert isinstance(await people.begin_call(KeyedCall("mine", "anna", "other")), KeptAnswer)
 
 
 # ---- Four eyes ----

@@ -173,7 +173,8 @@ async function send(form, button) {
   const headers = { "Content-Type": "application/json", Accept: "application/json", "Idempotency-Key": keys.get(order) };
   const answer = await ask(form.dataset.url, { method: "POST", headers, body });
   const told = await answer.json().catch(() => ({}));
-  keys.delete(order);
+  // Only a whole answer ends an order: after an error it may have been carried out, or be under way still.
+  if (answer.status < 500 && told.code !== "call-under-way") keys.delete(order);
   if (!answer.ok) {
     const errors = (told.errors ?? []).map((one) => `${one.field}: ${one.message}`);
     answerIn(form, `${told.title ?? `Refused (${answer.status})`}.`, [told.detail, ...errors].filter(Boolean).join(" "));
