@@ -355,7 +355,15 @@ async def test_a_problem_is_a_page_and_a_page_can_be_lost(seen: Seen) -> None:
     await expect(page.get_by_role("status")).to_contain_text("Connected again")
 
 
-@pytest.mark.parametrize(("wanted", "reached"), [("/migrations?limit=7", "/migrations?limit=7"), ("//else", "/migrations")])
+@pytest.mark.parametrize(
+    ("wanted", "reached"),
+    [
+        ("/migrations?limit=7", "/migrations?limit=7"),
+        ("//else.example", "/migrations"),
+        ("/%09/else.example", "/migrations"),  # a browser drops tabs from an address
+        ("https://else.example", "/migrations"),
+    ],
+)
 async def test_a_key_signs_in_and_leads_to_a_page_of_ours(seen: Seen, wanted: str, reached: str) -> None:
     """What the API answers about sessions is played here."""
     page, given = seen.page, []
@@ -378,3 +386,27 @@ async def test_a_key_signs_in_and_leads_to_a_page_of_ours(seen: Seen, wanted: st
     assert given[0][0] == {"key": "kl_example_not-a-real-key"}
     assert given[0][1]
     await expect(page.locator("#who")).to_contain_text("ada (approver)")
+
+
+async def test_an_order_without_a_whole_answer_keeps_its_key(seen: Seen) -> None:
+    page, given = seen.page, []
+
+    async def sign_in(route: Route) -> None:
+        if route.request.method != "POST":
+            await route.continue_()
+            return
+        given.append(route.request.headers["idempotency-key"])
+        answers = [(503, "ledger-unavailable"), (409, "call-under-way"), (401, "unauthenticated"), (401, "unauthenticated")]
+        status, code = answers[len(given) - 1]
+        await route.fulfill(status=status, json={"title": code, "code": code})
+
+    await page.route("**/session*", sign_in)
+    await page.goto(f"{seen.url}/session")
+    await page.get_by_label("API key or token").fill("kl_example_not-a-real-key")
+    for told in ("ledger-unavailable", "call-under-way", "unauthenticated"):
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.locator(".answer")).to_contain_text(told)
+    assert len(set(given)) == 1
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.locator("form[aria-busy]")).to_have_count(0)
+    assert given[3] != given[0]

@@ -165,6 +165,15 @@ function answerIn(form, title, detail) {
   place.replaceChildren(strong, detail ? ` ${detail}` : "");
 }
 
+// As the browser reads an address: it drops tabs, and takes a backslash for a slash.
+function ownPage(address) {
+  try {
+    const url = new URL(address, location.origin);
+    if (url.origin === location.origin && url.protocol === location.protocol && url.pathname !== "/") return url.href;
+  } catch { /* It is no address. */ }
+  return "/migrations";
+}
+
 async function send(form, button) {
   const fields = Object.fromEntries(new FormData(form));
   const body = JSON.stringify({ ...JSON.parse(form.dataset.body), ...JSON.parse(button.dataset.body), ...fields });
@@ -182,8 +191,7 @@ async function send(form, button) {
   }
   form.reset();
   if (form.dataset.then === "next") {
-    const next = new URLSearchParams(location.search).get("next") ?? "";
-    location.assign(/^\/(?![/\\])/.test(next) ? next : "/migrations");
+    location.assign(ownPage(new URLSearchParams(location.search).get("next") ?? ""));
     return;
   }
   const isLater = told.status === "pending";
