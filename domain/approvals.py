@@ -193,7 +193,7 @@ def _rejecting(command: Command, others: Sequence[Command], now: datetime) -> Ef
     if consumed:
         return Effect(command.model_copy(update={"refused_because": too_late(consumed[-1])}))
     armed = _unused(others, now, command.gate)
-    return Effect(command, _closed(armed, ApprovalState.WITHDRAWN, f"rejected by {command.by}: {command.reason}", now))
+    return Effect(command, closed(armed, ApprovalState.WITHDRAWN, f"rejected by {command.by}: {command.reason}", now))
 
 
 def too_late(consumed: Command) -> str:
@@ -212,7 +212,7 @@ def _holding(command: Command, others: Sequence[Command], now: datetime) -> Effe
     """A hold voids what is unused. Within an irreversible section it takes effect afterwards: then it names the gate."""
     consumed = in_state(others, ApprovalState.CONSUMED, now)
     after = command.model_copy(update={"gate": consumed[-1].gate if consumed else None})
-    return Effect(after, _closed(_unused(others, now), ApprovalState.VOID, f"held by {command.by}: {command.reason}", now))
+    return Effect(after, closed(_unused(others, now), ApprovalState.VOID, f"held by {command.by}: {command.reason}", now))
 
 
 def _beginning(command: Command, armed: Sequence[Command]) -> Command:
@@ -234,7 +234,7 @@ def why_not_begun(armed: Command) -> str:
     )
 
 
-def _closed(approvals: Sequence[Command], state: ApprovalState, because: str, now: datetime) -> tuple[Command, ...]:
+def closed(approvals: Sequence[Command], state: ApprovalState, because: str, now: datetime) -> tuple[Command, ...]:
     closing = {"closed_as": state, "closed_because": because, "closed_at": now}
     return tuple(one.model_copy(update=closing) for one in approvals)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from domain.approvals import Attempt, Rules, effect_of, state_of, why_not_consumed
+from domain.approvals import Attempt, Rules, closed, effect_of, state_of, why_not_consumed
 from domain.principals import AUTHENTICATED
 from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord
 from ledger import chain, clusters, commands, keys, migrations
@@ -109,12 +109,19 @@ async def find_open(connection: AsyncConnection, migration_ids: Sequence[str], n
 
 
 async def void_unauthenticated(connection: AsyncConnection, now: datetime) -> None:
-    """Close every unused approval that no identity has given."""
+    """Close every unused approval that no identity has given. All migrations are locked before the chain, as everywhere."""
     is_unused = (command_table.c.kind == CommandKind.APPROVE) & command_table.c.closed_at.is_(None)
     is_unused &= command_table.c.consumed_at.is_(None) & command_table.c.via.not_in(AUTHENTICATED)
     because = "given before authentication was turned on: only approvals of identities count"
-    closing = {"closed_at": now, "closed_as": ApprovalState.VOID, "closed_because": because}
-    await connection.execute(update(command_table).where(is_unused).values(closing))
+    found = await connection.scalars(select(command_table.c.migration_id).where(is_unused).distinct().order_by("migration_id"))
+    locked = [await migrations.lock(connection, migration_id) for migration_id in found.all()]
+    told = []
+    for migration in locked:
+        given = [one for one in await find_open(connection, [migration.id], now) if one.via not in AUTHENTICATED]
+        for void in closed([one for one in given if one.consumed_at is None], ApprovalState.VOID, because, now):
+            await _close(connection, void)
+            told.append(_event(migration, "approval-void", void, now))
+    await chain.append(connection, told)
 
 
 async def _close(connection: AsyncConnection, approval: Command) -> None:

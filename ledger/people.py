@@ -41,10 +41,10 @@ class SqlPeople:
         """
 
         async def add(connection: AsyncConnection) -> bool:
+            await approvals.void_unauthenticated(connection, key.created_at)
             await chain.lock(connection)
             if await keys.has_admin(connection, self._now()):
                 return False
-            await approvals.void_unauthenticated(connection, key.created_at)
             await keys.insert(connection, key)
             await chain.append(connection, [event])
             return True

@@ -139,6 +139,8 @@ async def test_with_the_first_key_only_identities_count(
     before = await ledger.command("local")
     assert before is not None
     assert before.closed_as is ApprovalState.VOID
+    (told,) = [event for event in await ledger.events(migration.id) if event.kind == "approval-void"]
+    assert (told.data["command"], told.data["why"]) == ("local", before.closed_because)
     refused = await ledger.add_command(an_approval(migration.id, "signalled", Via.SIGNAL))
     assert "without authentication" in (refused.refused_because or "")
     own = await ledger.add_command(an_approval(migration.id, migration.requested_by))
