@@ -64,9 +64,12 @@ class Call:
         return Via.LOCAL if self.principal is None else self.principal.via
 
     @property
-    def origin(self) -> dict[str, str]:
-        """From where it came, for the event of what it asked for."""
-        return {"source": self.source, "request_id": self.request_id, "method": self.method, "path": self.path}
+    def origin(self) -> dict[str, str | None]:
+        """From where it came, and through which key, for the event of what it asked for."""
+        origin = {"source": self.source, "request_id": self.request_id, "method": self.method, "path": self.path}
+        if self.principal is None or self.principal.via is Via.LOCAL:
+            return origin
+        return origin | {"via": self.principal.via, "key": self.principal.key_id}
 
     def as_event(self) -> EventDraft:
         is_accepted = self.status < 400
@@ -77,8 +80,6 @@ class Call:
             "problem": self.problem.code if self.problem else None,
             "command_id": self.command_id,
         }
-        if self.principal is not None and self.principal.via is not Via.LOCAL:
-            data |= {"via": self.principal.via, "key": self.principal.key_id}
         if self.about is not None:
             data["about"] = self.about
         return EventDraft(

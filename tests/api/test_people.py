@@ -280,8 +280,10 @@ async def test_a_stale_hash_and_a_second_approval_are_refused(guarded: Guarded, 
     expect_problem(await guarded.decide(migration_id, key, evidence_hash="0" * 64), 409, "command-refused")
     assert (await guarded.decide(migration_id, key)).status_code == 201
     assert "approved already" in expect_problem(await guarded.decide(migration_id, key), 409, "command-refused")["detail"]
-    kinds = [e.kind for e in await guarded.api.wiring.ledger.events(migration_id)]
-    assert kinds.count("command-refused") == 2
+    refused = [e for e in await guarded.api.wiring.ledger.events(migration_id) if e.kind == "command-refused"]
+    assert [(e.data["via"], e.data["key"], e.data["path"]) for e in refused] == [
+        ("api-key", key.split("_")[1], f"/migrations/{migration_id}/approvals")
+    ] * 2
 
 
 @pytest.mark.usefixtures("worker")
@@ -316,6 +318,16 @@ async def test_an_approver_withdraws_their_own_and_an_admin_any(guarded: Guarded
     assert (await guarded.decide(migration_id, guarded.admin, decision="reject")).status_code == 202
     commands = (await guarded.call("GET", f"/migrations/{migration_id}/commands", berta)).json()["items"]
     assert commands[0]["approval"] == "withdrawn"
+
+
+async def test_one_of_two_approvers_can_think_better_of_it(guarded: Guarded) -> None:
+    """No worker: the approvals stay armed. Without anna's the gate is short of one, so berta's goes as well."""
+    migration_id = await guarded.started(guarded.admin, policy={"approvers": {"finalize": 2}})
+    anna, berta = await guarded.key_of("anna", "approver"), await guarded.key_of("berta", "approver")
+    for key in (anna, berta):
+        assert (await guarded.decide(migration_id, key)).status_code < 300
+    assert (await guarded.decide(migration_id, anna, decision="reject")).status_code == 202
+    assert await guarded.api.wiring.ledger.open_approvals([migration_id]) == []
 
 
 async def test_approvals_of_before_are_void_when_authentication_comes(
