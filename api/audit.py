@@ -25,6 +25,8 @@ NOBODY = "unknown"
 
 KEPT_AT_MOST = 1000
 
+Origin = dict[str, str | None]
+
 log = structlog.get_logger()
 
 
@@ -64,9 +66,9 @@ class Call:
         return Via.LOCAL if self.principal is None else self.principal.via
 
     @property
-    def origin(self) -> dict[str, str | None]:
+    def origin(self) -> Origin:
         """From where it came, and through which key, for the event of what it asked for."""
-        origin = {"source": self.source, "request_id": self.request_id, "method": self.method, "path": self.path}
+        origin: Origin = {"source": self.source, "request_id": self.request_id, "method": self.method, "path": self.path}
         if self.principal is None or self.principal.via is Via.LOCAL:
             return origin
         return origin | {"via": self.principal.via, "key": self.principal.key_id}

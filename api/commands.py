@@ -23,6 +23,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCStatusCode
 
+from api.audit import Origin
 from api.pollers import unserved
 from api.runs import newest_run
 from api.stumbles import last_stumble
@@ -47,7 +48,7 @@ CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
 OF_THE_WAY = frozenset({RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED})
 """Never said of an order: the login, or a proxy."""
 
-NO_CALLS: Mapping[str, Mapping[str, str | None]] = {}
+NO_CALLS: Mapping[str, Origin] = {}
 
 HAS_ENDED = "The migration ended before the command reached it, or before its answer was seen: its events say what it did."
 
@@ -88,7 +89,7 @@ class Courier:
         """What Temporal said of commands that it did not take when they were sent last, by their ids."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def submit(self, record: MigrationRecord, command: Command, call: Mapping[str, str | None]) -> Command:
+    async def submit(self, record: MigrationRecord, command: Command, call: Origin) -> Command:
         """Store a command and try to deliver it: the command, with what became of it within the time limit.
 
         `call`: from where it was asked for. Its event has that when it is refused now, so the refused call needs no other.
@@ -106,7 +107,7 @@ class Courier:
             raise NoSuchCommand(command.id)
         return stored
 
-    async def deliver(self, migration_id: str, calls: Mapping[str, Mapping[str, str | None]] = NO_CALLS) -> None:
+    async def deliver(self, migration_id: str, calls: Mapping[str, Origin] = NO_CALLS) -> None:
         """Deliver what is pending, oldest first, up to the first that the workflow does not take now.
 
         `calls`: of commands that a call waits for, by their ids.
@@ -142,7 +143,7 @@ class Courier:
         has_ended = record.ended_at is not None
         return Answer(CommandStatus.REFUSED, HAS_ENDED) if has_ended else Answer(CommandStatus.PENDING)
 
-    async def _note(self, record: MigrationRecord, command: Command, answer: Answer, call: Mapping[str, str | None]) -> None:
+    async def _note(self, record: MigrationRecord, command: Command, answer: Answer, call: Origin) -> None:
         at = datetime.now(UTC)
         # The event first: a crash in between repeats both, and the event's key makes it one.
         await self._ledger.record_event(_event(record, command, answer, at, call))
@@ -254,7 +255,7 @@ def _answer_of(cause: BaseException, *, has_ended: bool) -> Answer:
     return Answer(CommandStatus.REFUSED, because)
 
 
-def _event(record: MigrationRecord, command: Command, answer: Answer, at: datetime, call: Mapping[str, str | None]) -> EventDraft:
+def _event(record: MigrationRecord, command: Command, answer: Answer, at: datetime, call: Origin) -> EventDraft:
     return EventDraft(
         key=f"command/{command.id}/{answer.status}",
         kind=f"command-{answer.status}",

@@ -3,7 +3,7 @@
 What became of one that published nothing, Temporal knows, as long as it keeps what is over.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from temporalio.service import RPCStatusCode
 
 from api.observing import is_worded, unforeseen
+from api.runs import CLUSTER
 from api.temporal import Temporal, TemporalRefused
 from domain.contracts import TaskQueue
 
@@ -33,12 +34,14 @@ class StandingState(StrEnum):
 
 @dataclass(frozen=True)
 class Standing:
-    """Where something is that was asked for and has published nothing yet. `is_over`: it says that it has published."""
+    """Where something is that was asked for and has published nothing yet. `is_over`: it says that it has published.
+    `cluster`: of which cluster; empty where Temporal does not say."""
 
     state: StandingState
     detail: str
     started_at: datetime
     is_over: bool = False
+    cluster: str = ""
 
 
 async def find_standing(temporal: Temporal, activity_id: str) -> Standing | None:
@@ -47,7 +50,8 @@ async def find_standing(temporal: Temporal, activity_id: str) -> Standing | None
         async with temporal.answering() as client:
             handle = client.get_activity_handle(activity_id)
             seen = await handle.describe(include_outcome=True, include_last_failure=True, include_heartbeat_details=True)
-            return await standing_of(seen, TaskQueue(seen.task_queue))
+            cluster = seen.typed_search_attributes.get(CLUSTER) or ""
+            return replace(await standing_of(seen, TaskQueue(seen.task_queue)), cluster=cluster)
     except TemporalRefused as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None

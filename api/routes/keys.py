@@ -88,7 +88,7 @@ async def list_keys(wiring: UsableWiring) -> KeyList:
 
 @router.delete("/{key_id}")
 async def revoke_key(key_id: KeyId, request: Request, wiring: UsableWiring) -> KeyAnswer:
-    """Revoke a key, and with it the sessions that it was exchanged for. At once, and for good."""
+    """Revoke a key, and with it the sessions that it was exchanged for. Immediately and permanently."""
     call_of(request).about = key_id
     key = await wiring.people.revoke(key_id, principal_of(request).name)
     if key is None:

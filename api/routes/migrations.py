@@ -25,7 +25,7 @@ from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.drift.report import DriftReport
 from domain.plans import Plan
-from domain.principals import Permission
+from domain.principals import Permission, Principal
 from domain.records import (
     ClusterRecord,
     Command,
@@ -55,7 +55,7 @@ async def start_migration(
     call.cluster = asked.cluster
     ensure_in_scope(principal_of(request), asked.cluster)
     cluster = await registered(wiring, asked.cluster)
-    record = _planned(asked, cluster, await _plan_of(asked, cluster, wiring), call)
+    record = _planned(asked, cluster, await _plan_of(asked, cluster, principal_of(request), wiring), call)
     hold = _hold_of(record, call) if asked.hold else None
     await wiring.starter.start(record, hold)
     call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
@@ -118,11 +118,11 @@ async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationR
     return record
 
 
-async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiring) -> Plan | None:
+async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, principal: Principal, wiring: Wiring) -> Plan | None:
     """The plan that was named, if a migration may start with it."""
     if asked.plan_id is None:
         return None
-    plan = await existing_plan(wiring, asked.plan_id)
+    plan = await existing_plan(wiring, asked.plan_id, principal)
     if (plan.cluster, plan.kind) != (cluster.spec.name, asked.kind):
         error = FieldError(where="body", field="plan_id", message=f"This is a plan of {plan.kind} for cluster {plan.cluster}")
         raise invalid_request([error])

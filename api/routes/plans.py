@@ -25,7 +25,7 @@ from api.standing import Standing, StandingState
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
 from domain.plans import Plan
-from domain.principals import Permission
+from domain.principals import Permission, Principal
 from domain.questions import PlanRequest
 
 NamedPlan = Annotated[UUID, Path(alias="plan_id")]
@@ -85,7 +85,7 @@ async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -
 
     A page with `Accept: text/markdown`, or in a browser.
     """
-    found = await _found(wiring, plan_id)
+    found = await _found(wiring, plan_id, principal_of(request))
     form = form_for(request, (JSON, MARKDOWN, HTML))
     if form != JSON:
         return pages.page(page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found), form)
@@ -101,9 +101,9 @@ async def _in_making(wiring: Wiring, cluster: str | None) -> tuple[list[PlanInMa
         return [], [f"Plans that are being made are not listed: {error}"]
 
 
-async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:
-    """The plan; a `Problem` where there is none, or none yet."""
-    found = await _found(wiring, plan_id)
+async def existing_plan(wiring: Wiring, plan_id: UUID, principal: Principal) -> Plan:
+    """The plan; a `Problem` where there is none, or none yet, or where it is of a cluster out of the principal's scope."""
+    found = await _found(wiring, plan_id, principal)
     if isinstance(found, Plan):
         return found
     is_running = found.state is StandingState.RUNNING
@@ -112,7 +112,14 @@ async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:
     raise Problem(ProblemKind.PLAN_NOT_MADE, detail, links={"plan": plan_url(str(plan_id))})
 
 
-async def _found(wiring: Wiring, plan_id: UUID) -> Plan | Standing:
+async def _found(wiring: Wiring, plan_id: UUID, principal: Principal) -> Plan | Standing:
+    """In the principal's scope, which the ledger alone does not know while a plan is being made."""
+    found = await _known(wiring, plan_id)
+    ensure_in_scope(principal, found.cluster)
+    return found
+
+
+async def _known(wiring: Wiring, plan_id: UUID) -> Plan | Standing:
     """The plan, or where it stands; a `Problem` where nobody knows of it."""
     plan = await wiring.ledger.plan(str(plan_id))
     if plan is not None:

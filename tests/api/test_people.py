@@ -250,6 +250,17 @@ async def test_a_key_sees_and_touches_the_clusters_of_its_scope(guarded: Guarded
     assert ("olga", "forbidden") in await guarded.refusals()
 
 
+async def test_a_scope_covers_plans_in_the_making(guarded: Guarded, expect_problem: Expect) -> None:
+    other, key = await guarded.registered(guarded.admin), await guarded.key_of("olga", "operator", clusters=["hers"])
+    asked = {"cluster": other, "kind": "zk-to-kraft"}
+    plan = (await guarded.call("POST", "/plans", guarded.admin, json=asked)).headers["location"]
+    assert (await guarded.call("GET", plan, guarded.admin)).json()["state"] == "running"
+    expect_problem(await guarded.call("GET", plan, key), 403, "forbidden")
+    await guarded.registered(key, "hers")
+    start = asked | {"cluster": "hers", "plan_id": plan.rpartition("/")[2]}
+    expect_problem(await guarded.call("POST", "/migrations", key, json=start), 403, "forbidden")
+
+
 def test_every_operation_says_who_may_call_it() -> None:
     """Denied by default: a new route without a permission fails here."""
     document = openapi.document()
