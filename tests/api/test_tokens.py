@@ -150,7 +150,8 @@ async def test_a_deleted_key_counts_no_longer_than_keys_live(issuer: Issuer, mon
     await tokens.principal_of(old)
     issuer.keys = {"k2": rsa.generate_private_key(65537, 2048)}
     await tokens.principal_of(old)
-    monkeypatch.setattr("api.people.tokens.KEYS_LIFE_SECONDS", 0)
+    for limit in ("KEYS_LIFE_SECONDS", "REFRESH_PAUSE"):
+        monkeypatch.setattr(f"api.people.tokens.{limit}", 0)
     with pytest.raises(TokenRefused, match="no key"):
         await tokens.principal_of(old)
 
