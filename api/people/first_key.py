@@ -31,8 +31,11 @@ async def ensure_first_key(people: SqlPeople, file: Path, *, has_provider: bool)
     if await people.has_admin() or (has_provider and await people.are_known()):
         return
     now, text = datetime.now(UTC), _kept_in(file)
-    if (parts := parts_of(text)) is not None and await people.key(parts[0]) is not None:  # revoked, or expired
-        text = _removed(file)
+    known = await people.key(parts[0]) if (parts := parts_of(text)) is not None else None
+    if known is not None and known.is_valid(now):
+        return  # Another copy was faster.
+    if known is not None:
+        text = _without(text, file)
     text = text or _written_to(file, new_key(PRINCIPAL, (Role.ADMIN,), None, BY, now, LIFE).text)
     record = key_record(text, PRINCIPAL, (Role.ADMIN,), None, BY, now, LIFE)
     if await people.add_first_key(record, key_made(record)):
@@ -47,9 +50,11 @@ def _kept_in(file: Path) -> str:
     return ""
 
 
-def _removed(file: Path) -> str:
-    file.unlink(missing_ok=True)
-    return ""
+def _without(spent: str, file: Path) -> str:
+    """The key that the file has instead: that of another copy, if it was faster."""
+    if _kept_in(file) == spent:
+        file.unlink(missing_ok=True)
+    return _kept_in(file)
 
 
 def _written_to(file: Path, text: str) -> str:

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from api import openapi
 from api.app import create_app
 from api.people.credentials import key_record, new_key
+from api.people.first_key import ensure_first_key
 from api.people.identity import COOKIE
 from api.routes.keys import key_made
 from api.settings import ApiSettings
@@ -113,6 +114,19 @@ async def test_the_first_key_is_in_a_file_of_its_owner_alone(guarded: Guarded, g
     (listed,) = (await guarded.call("GET", "/keys", guarded.admin)).json()["items"]
     assert guarded.admin.startswith(f"keeperless_{listed['id']}_")
     assert "secret" not in str(listed)
+
+
+async def test_a_slower_copy_leaves_the_first_key_in_its_file(
+    guarded: Guarded, guarded_settings: ApiSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asked for an admin before the faster one had written its key to the ledger."""
+
+    async def nobody_yet(_: SqlPeople) -> bool:
+        return False
+
+    monkeypatch.setattr(SqlPeople, "has_admin", nobody_yet)
+    await ensure_first_key(guarded.api.wiring.people, guarded_settings.first_key_file, has_provider=False)
+    assert guarded_settings.first_key_file.read_text().strip() == guarded.admin
 
 
 async def test_a_first_key_that_a_crash_left_in_the_file_is_taken(
