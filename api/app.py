@@ -109,6 +109,9 @@ async def _prepare(wiring: Wiring) -> None:
         except LedgerUnavailable as error:
             log.warning("the ledger does not answer; the first key is not made yet", error=str(error))
             await asyncio.sleep(SCHEMA_PAUSE.total_seconds())
+        except (OSError, ValueError) as error:
+            log.warning("the first key cannot be kept in KEEPERLESS_FIRST_KEY_FILE; it is tried again", error=str(error))
+            await asyncio.sleep(SCHEMA_PAUSE.total_seconds())
         else:
             return
 

@@ -1,5 +1,6 @@
 """Who asks, on a real ledger and Temporal: keys, sessions, scopes, four eyes; each refusal is in the audit."""
 
+import asyncio
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -137,6 +138,24 @@ async def test_a_first_key_that_a_crash_left_in_the_file_is_taken(
     guarded_settings.first_key_file.write_text(f"{left}\n")
     async with serve(create_app(guarded_settings, Temporal({"target_host": temporal_address}))) as api:
         assert (await api.http.get("/keys", headers={"Authorization": f"Bearer {left}"})).status_code == 200
+
+
+async def test_a_first_key_file_that_cannot_be_written_is_told_and_tried_again(
+    guarded_settings: ApiSettings,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[[FastAPI], AbstractAsyncContextManager[Any]],
+) -> None:
+    monkeypatch.setattr("api.app.SCHEMA_PAUSE", timedelta(milliseconds=20))
+    monkeypatch.setattr("api.app.SCHEMA_AT_START_SECONDS", 0.5)
+    (blocking := tmp_path / "state").write_text("a file where a directory should be")
+    with capture_logs() as logs:
+        async with serve(create_app(guarded_settings, Temporal({"target_host": "127.0.0.1:1"}))) as api:
+            assert any("KEEPERLESS_FIRST_KEY_FILE" in entry["event"] for entry in logs)
+            blocking.unlink()
+            async with asyncio.timeout(PATIENCE):
+                while not await api.wiring.people.has_admin():  # noqa: ASYNC110 - a task of the API makes it
+                    await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("has_provider", [False, True])
