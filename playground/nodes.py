@@ -19,6 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
 from domain.cluster import ClusterSpec
 from playground import processes
 from playground.brokers import node_launch
@@ -31,6 +34,8 @@ WORKERS = ("keeperless-activities", "keeperless-checks")
 PAUSE_SECONDS = 2.0
 """Before a worker that has ended is started again: its end must not take the nodes with it."""
 STOP_SECONDS = 30.0
+SESSIONS_END_WITHIN = 60.0
+"""`zookeeper.session.timeout.ms` is 6000 in this cluster; it counts from the start of ZooKeeper."""
 
 
 def start(directory: Path) -> None:
@@ -45,9 +50,28 @@ def start(directory: Path) -> None:
 def start_again(directory: Path, spec: ClusterSpec) -> None:
     """Return when ZooKeeper has its quorum and the other nodes are started."""
     Ensemble(found_servers(directory), prepared_runtime(directory, say)).start()
+    await_the_end_of_old_sessions(spec.zookeeper.connect)
     for node_id in startable(spec):
         processes.start(node_launch(spec.node(node_id), spec.node_name(node_id)))
     say("Started what was there before")
+
+
+def await_the_end_of_old_sessions(connect: str) -> None:
+    """A broker that was killed stays registered until its ZooKeeper session times out. One that starts before that gives up."""
+    client = KazooClient(hosts=connect)
+    client.start()
+    try:
+        processes.wait_until(lambda: not is_any_registered(client), "the end of the brokers' old sessions", SESSIONS_END_WITHIN)
+    finally:
+        client.stop()
+        client.close()
+
+
+def is_any_registered(client: KazooClient) -> bool:
+    try:
+        return bool(client.get_children("/brokers/ids"))
+    except NoNodeError:
+        return False
 
 
 def startable(spec: ClusterSpec) -> Iterator[int]:
