@@ -6,7 +6,7 @@ from functools import singledispatch
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from api.audit import call_of
@@ -62,6 +62,11 @@ def _(error: HTTPException) -> Problem:
     kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
     detail = WHAT_TO_DO.get(error.status_code, "See /openapi.json for what there is, and how to ask for it.")
     return Problem(kind, detail, headers=error.headers)
+
+
+@problem_of.register
+def _(_: ClientDisconnect) -> Problem:
+    return Problem(ProblemKind.BAD_REQUEST, "The caller went away before its body was there, so nothing was done.")
 
 
 @problem_of.register
@@ -157,7 +162,7 @@ def register_translation(app: FastAPI) -> None:
     expected = (
         *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
         *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, RunUnknown, ClusterIdTaken, SpecHasChanged),
-        *(MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
+        *(ClientDisconnect, MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
     )
     for kind in expected:
         app.add_exception_handler(kind, _handler())

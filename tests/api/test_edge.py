@@ -58,6 +58,24 @@ async def test_mutating_calls_are_events_accepted_and_refused(api: Any, expect_p
     assert await api.wiring.ledger.verify_chain() is None
 
 
+async def test_a_caller_that_goes_away_before_its_body_is_there_is_no_mistake_of_ours(api: Any) -> None:
+    """With an Idempotency-Key the whole body is read first."""
+
+    async def gone() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"idempotency-key", b"k")]
+    scope = {"type": "http", "method": "POST", "path": "/migrations", "raw_path": b"/migrations", "query_string": b""}
+    await api.app(scope | {"headers": headers, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}, gone, send)
+    assert sent[0]["status"] == 400
+    assert [(call["status"], call["problem"]) for call in await calls(api)] == [(400, "bad-request")]
+
+
 async def test_request_ids_are_honoured_made_and_never_trusted(api: Any) -> None:
     assert (await api.http.get("/livez", headers={"x-request-id": "abc-1"})).headers["x-request-id"] == "abc-1"
     assert len((await api.http.get("/livez")).headers["x-request-id"]) == 36
