@@ -1,7 +1,7 @@
 """What a worker does after SIGTERM with what it is at: it ends a bounded step, and hands everything else over.
 
 In a bounded step waiting is itself the outage: in the revert window the cluster may be without a controller. It ends within
-its own limits. All else goes on for a short grace, and then fails in a way that lets another worker take it up at once.
+its own limits. All else goes on for a short grace, and then fails in a way that lets another worker take it up immediately.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Of a queue that nobody takes tasks from: who was there last, as Temporal and the workers' health rows say."""
+"""Name the worker that took tasks from a queue last, as Temporal and the workers' health rows report."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

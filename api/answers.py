@@ -103,7 +103,7 @@ class PhaseAnswer(Outgoing):
 
     @classmethod
     def way_of(cls, progress: Progress) -> "list[PhaseAnswer]":
-        """In order. Of a phase that is not on the way, a mistake of somebody, nothing tells what is done."""
+        """In order. A phase off the path (somebody's mistake) has no status."""
         names = [phase.name for phase in progress.phases]
         here = names.index(progress.phase) if progress.phase in names else -1
         here += progress.state is MigrationState.SUCCEEDED

@@ -117,7 +117,7 @@ async def _prepare(wiring: Wiring) -> None:
 
 
 async def _to_the_migrations() -> RedirectResponse:
-    """Whoever opens the API in a browser finds the migrations, and from there all calls."""
+    """Lead a browser to the migrations, and from there to all calls."""
     return RedirectResponse("/migrations")
 
 

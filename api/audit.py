@@ -43,7 +43,7 @@ class Call:
     cluster: str | None = None
     migration_id: str | None = None
     order_id: str = field(default_factory=lambda: str(uuid_utils.uuid7()))
-    """Of the command that it gives, if it gives one. A repeated call has that of the first, so that it is no second order."""
+    """Id of the command that it gives, if any. A repeated call has the first call's, so that it gives no second command."""
     command_id: str | None = None
     problem: ProblemKind | None = None
     status: int = field(default=0)

@@ -60,7 +60,7 @@ class Edge:
             await _tell(problem_of(error), scope, receive, answering)
 
     async def _identify(self, scope: Scope) -> None:
-        """Routes that need nobody's name answer without one, whatever credentials a call brings."""
+        """Find the principal. Public routes answer without one, whatever credentials a call brings."""
         call = call_in(scope)
         try:
             call.principal = await self._identity.of(scope["method"], Headers(scope=scope))

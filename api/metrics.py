@@ -1,4 +1,4 @@
-"""What Prometheus reads: how each active migration stands, and when workers have beaten last. Made anew for each scrape.
+"""Metrics for Prometheus: the state of each active migration, and the age of workers' heartbeats. Read for each scrape.
 
 Names follow Prometheus: base units, one label for one dimension. The numbers that a kind of migration names, such as its gauge
 and its lag, are one metric with their name as a label, so that a new kind brings no new metric.

@@ -40,7 +40,7 @@ loaded before stays as it was."""
 
 
 def replaced(kind: str, program: str) -> Stray:
-    """Of a program that could not load a part of itself: the type of that failure is one of `OF_ITS_FILES`."""
+    """Report a program that could not load a part of itself: the type of that failure is one of `OF_ITS_FILES`."""
     return Stray(
         f"its code on disk is not what it was started from ({kind}): it was upgraded, or its environment was made again, "
         "while it ran",

@@ -180,8 +180,8 @@ class MigrationPolicy(BaseModel):
     )
     approvers: dict[GateName, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
         default={},
-        description='How many people have to approve a gate, such as `{"finalize": 2}`; one where it is not named. Whoever '
-        "asked for the migration never counts. Only where authentication is on.",
+        description='How many people have to approve a gate, such as `{"finalize": 2}`; one if it is not named. The '
+        "requester of the migration never counts. Applies if authentication is on.",
     )
     reason_pattern: Annotated[str, AfterValidator(_readable_pattern)] | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Who asks: principals, their roles, and the keys and sessions by which they are known.
+"""Principals, their roles, and the API keys and sessions that identify them.
 
 A principal is one person or program, by its name. Two keys of one principal are the same principal: whoever asked for a
 migration cannot approve it through a second key.
@@ -61,7 +61,7 @@ AUTHENTICATED = frozenset({Via.KEY, Via.TOKEN, Via.SESSION})
 
 
 class Principal(Record):
-    """Who asks. `clusters`: the only ones it may see and touch; `None`: all. `key_id`: of its key, or its session's key."""
+    """The caller. `clusters`: the only ones it may see and touch; `None`: all. `key_id`: of its key, or its session's key."""
 
     name: str
     roles: frozenset[Role]

@@ -61,7 +61,7 @@ class WorkerHealth(BaseModel):
 
 
 def of_program(workers: Sequence[WorkerHealth], program: str, asking: Collection[str], now: datetime) -> str:
-    """Of a task queue from which no task is taken: who lives, else who beat last. `workers`: the newest beat last."""
+    """Describe the workers of a queue that takes no task: live ones, else the last to beat. `workers`: newest beat last."""
     ours = [worker for worker in workers if worker.program == program]
     alive = [worker for worker in ours if worker.is_alive(now)]
     told = ". ".join(worker.in_words(now, asking) for worker in (alive or ours[-1:])[-MOST_TOLD:])

@@ -63,7 +63,7 @@ async def end(connection: AsyncConnection, key: str, status: int, location: str 
 
 
 async def lose(connection: AsyncConnection, key: str) -> None:
-    """Let the same call be made again, and no other: nobody knows what it has done."""
+    """Let the same call be made again, and no other: its effect is unknown."""
     await end(connection, key, UNKNOWN, None, None)
 
 

@@ -62,7 +62,7 @@ async def consume(connection: AsyncConnection, attempt: Attempt, now: datetime) 
 
 
 async def _rules(connection: AsyncConnection, migration: MigrationRecord, commands: Sequence[Command]) -> Rules:
-    """Whoever resumes a migration asks for it again, from then on."""
+    """Return the rules. A resume renews the request."""
     asked = [one.at for one in commands if one.kind is CommandKind.RESUME and one.refused_because is None]
     return Rules(
         migration.policy,

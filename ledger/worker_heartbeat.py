@@ -36,7 +36,7 @@ BEAT = timedelta(seconds=5)
 MOST_SAID = 240
 """Characters of an error."""
 DIGITS = 12
-"""Of a digest of settings: enough to tell a few copies apart."""
+"""Length of the settings' digest: enough to distinguish a few copies."""
 
 log = structlog.get_logger()
 

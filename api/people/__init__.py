@@ -1,1 +1,1 @@
-"""Who asks, and what they may do: identification, permissions, keys, sessions."""
+"""Authentication and authorisation: API keys, tokens, sessions, permissions, idempotency keys."""

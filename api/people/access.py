@@ -16,7 +16,7 @@ BEARER = HTTPBearer(auto_error=False, description="An API key (`POST /keys`), or
 SESSION = APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session (`POST /session`).")
 
 IDENTIFIED = [Security(BEARER), Security(SESSION)]
-"""Of a route that says itself to whom it answers."""
+"""Dependencies of a route that checks permissions itself."""
 
 
 def may(permission: Permission) -> Any:  # noqa: ANN401 - what FastAPI calls a dependency
@@ -37,7 +37,7 @@ def _ensurer(permission: Permission) -> Callable[..., Coroutine[Any, Any, None]]
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks. Raises `Problem` where nobody says so, or nobody we know."""
+    """Return the call's principal. Raises `Problem` if the call brings no credentials, or none that count."""
     call = call_of(request)
     if call.denied is not None:
         raise call.denied
@@ -52,7 +52,7 @@ def ensure_in_scope(principal: Principal, cluster: str) -> None:
 
 
 def is_own_request(requested_by: str, principal: Principal) -> bool:
-    """Whether a known person asked for it: without authentication everybody is the same principal, and nobody is meant."""
+    """Whether this principal asked for it. Without authentication all callers are one principal, so it never is."""
     return principal.via is not Via.LOCAL and principal.name == requested_by
 
 

@@ -1,6 +1,6 @@
-"""The first key: an admin's, made where authentication is on and nobody has one, and left in a file of mode 0600.
+"""The first key: an admin's. It is made if authentication is on and no valid one is there, and left in a file of mode 0600.
 
-The file is written before the ledger knows the key, so that no crash leaves a key that nobody has. Copies of the API that
+The file is written before the ledger knows the key, so that no crash loses the key. Copies of the API that
 start at the same time on the same files find the same key.
 """
 
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 async def ensure_first_key(people: SqlPeople, file: Path, *, has_provider: bool) -> None:
-    """`has_provider`: an OIDC provider may name admins, so that nobody is locked out once people are known.
+    """`has_provider`: an OIDC provider may name admins, so that no first key is needed once people are known.
 
     Raises `OSError` where the file cannot be written, or `ValueError` where it holds something else.
     """

@@ -90,7 +90,7 @@ def _again(kept: KeptAnswer, call: KeyedCall) -> Response:
 
 
 async def _keyed_call(request: Request) -> KeyedCall | None:
-    """`None` of a call without a key, or of nobody we know, who gets no further anyway."""
+    """Return the call with its key. `None` without a key, or without a principal: such a call is refused anyway."""
     key, principal = request.headers.get(HEADER), call_of(request).principal
     if request.method != "POST" or key is None or principal is None:
         return None

@@ -50,7 +50,7 @@ class Identity:
         return await self._owner_of(cookie, self._people)
 
     async def holder_of(self, credential: str) -> Principal:
-        """Whose key or token this is. Raises `Problem` or `LedgerUnavailable`."""
+        """Return the holder of a key or token. Raises `Problem` or `LedgerUnavailable`."""
         if parts_of(credential) is not None:
             return await self._holder_of_key(credential)
         if self._tokens is None:

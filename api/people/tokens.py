@@ -54,7 +54,7 @@ class Tokens:
         self._reading = asyncio.Lock()
 
     async def principal_of(self, token: str) -> Principal:
-        """Who the token names. Raises `TokenRefused` or `ProviderUnavailable`."""
+        """Verify a token and return its principal. Raises `TokenRefused` or `ProviderUnavailable`."""
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
             key = await self._key(key_id)
@@ -107,11 +107,11 @@ class Tokens:
 
 
 def principal_in(claims: Mapping[str, Any], provider: Provider) -> Principal:
-    """Who verified claims name, and with which roles. Raises `TokenRefused`."""
+    """Return the principal of verified claims, with its roles. Raises `TokenRefused`."""
     claim = claims.get(provider.principal_claim)
     name = claim.casefold() if isinstance(claim, str) else ""
     if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME or name == LOCAL:
-        raise TokenRefused(f"the token's claim {provider.principal_claim} names nobody")
+        raise TokenRefused(f"the token's claim {provider.principal_claim} is no name that can be used")
     granted = [value.removeprefix(provider.role_prefix) for value in _strings_at(claims, provider.roles_claim, provider)]
     roles = frozenset(Role(value) for value in granted if value in set(Role))
     if not roles:

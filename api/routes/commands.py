@@ -60,7 +60,7 @@ async def decide(
 
 
 async def _ensure_may_decide(migration_id: UUID, asked: ApprovalRequest, request: Request, wiring: Wiring) -> None:
-    """Four eyes. The ledger checks the same when it writes the approval and when it is consumed: here it is told as a 403."""
+    """Four eyes. The ledger checks the same when an approval is written and consumed; here a refusal becomes a 403."""
     principal, record = principal_of(request), await existing(wiring, migration_id)
     _about(call_of(request), record)
     if principal.via is Via.LOCAL or (principal.is_admin and (asked.break_glass or asked.decision is GateDecision.REJECT)):

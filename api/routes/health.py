@@ -13,7 +13,7 @@ from console.program import release
 from ledger.errors import LedgerUnavailable
 
 OPEN: dict[str, Any] = {"security": []}
-"""These need nobody's name: they say nothing of any cluster."""
+"""These calls need no credentials: their answers contain nothing about a cluster."""
 
 router = APIRouter(tags=["health"])
 

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/keys", tags=["people"], dependencies=[may(Permission
 class KeyOrder(Incoming):
     """`POST /keys`. Two keys of one `principal` are one person: what one asks for, the other cannot approve."""
 
-    principal: str = Field(pattern=r"^[a-z0-9][a-z0-9._@+-]{0,99}$", description="Whose key it is, as audits name them.")
+    principal: str = Field(pattern=r"^[a-z0-9][a-z0-9._@+-]{0,99}$", description="The owner, as events name it.")
     roles: list[Role] = Field(min_length=1, max_length=len(Role))
     clusters: Annotated[list[ClusterName], Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="The only clusters that it may see and touch. `null`: all."

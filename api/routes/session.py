@@ -26,7 +26,7 @@ class SessionOrder(Incoming):
 
 
 class SessionAnswer(Outgoing):
-    """Who is signed in. `is_authenticated`: false where authentication is off, and everybody is the same principal."""
+    """The principal of the call. `is_authenticated`: false if authentication is off; then all callers are one principal."""
 
     principal: str
     roles: list[Role]
@@ -49,7 +49,7 @@ class SessionAnswer(Outgoing):
 async def sign_in(asked: SessionOrder, request: Request, response: Response, wiring: UsableWiring) -> SessionAnswer:
     """Exchange an API key or a token for a cookie, for eight hours. It ends with its key, or at `DELETE /session`."""
     if not wiring.identity.is_on:
-        raise forbidden("Authentication is off (KEEPERLESS_AUTH): everybody may do everything, and nobody signs in.")
+        raise forbidden("Authentication is off (KEEPERLESS_AUTH): every caller may do everything, so there is no session.")
     principal = await wiring.identity.holder_of(asked.key.get_secret_value())
     call_of(request).principal = principal
     cookie = new_cookie()
@@ -63,7 +63,7 @@ async def sign_in(asked: SessionOrder, request: Request, response: Response, wir
 
 @router.get("", response_model=SessionAnswer, responses=described(HTML), dependencies=IDENTIFIED)
 async def get_session(request: Request) -> Response:
-    """Who asks, and what they may do. In a browser the page to sign in."""
+    """Return the principal of this call, with its roles. In a browser the page to sign in."""
     if is_for_browser(request):
         return web_page("session.html")
     return as_json(SessionAnswer.of(principal_of(request)))

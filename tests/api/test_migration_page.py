@@ -1,4 +1,4 @@
-"""Pages beside JSON: who gets which, what a page may load, and what a browser is told of a problem."""
+"""Pages beside JSON: which client gets which, what a page may load, and how a browser sees a problem."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who asks, on a real ledger and Temporal: keys, sessions, scopes, four eyes; each refusal is in the audit."""
+"""Authentication on a real ledger and Temporal: keys, sessions, scopes, four eyes; each refusal is in the audit."""
 
 import asyncio
 import stat

@@ -99,11 +99,11 @@ FORGERIES: dict[str, Callable[[Issuer], str]] = {
     "expired": lambda i: i.token(exp=time.time() - 60),
     "not valid yet": lambda i: i.token(nbf=time.time() + 3600),
     "without an end": lambda i: i.token(exp=None),
-    "of nobody": lambda i: i.token(sub=None),
+    "without a subject": lambda i: i.token(sub=None),
     "for others": lambda i: i.token(aud="others"),
     "of another issuer": lambda i: i.token(iss="https://idp.example"),
     "signed by another key": lambda i: i.token(rsa.generate_private_key(65537, 2048)),
-    "with a key that nobody published": lambda i: i.token(kid="k2"),
+    "with a key that is not published": lambda i: i.token(kid="k2"),
     "signed with a shared secret": lambda i: i.token("x" * 32, algorithm="HS256"),
     "unsigned": lambda i: i.token(key="", algorithm="none"),
     "changed": lambda i: _changed(i.token()),
@@ -138,7 +138,7 @@ async def test_keys_are_read_once_and_again_when_an_unknown_one_signs(issuer: Is
     assert issuer.asked == 1
     issuer.keys["k2"] = rsa.generate_private_key(65537, 2048)
     new = issuer.token(issuer.keys["k2"], "k2")
-    with pytest.raises(TokenRefused, match="no key"):  # within the pause: nobody makes us ask the provider again and again
+    with pytest.raises(TokenRefused, match="no key"):  # within the pause the provider is not asked again
         await tokens.principal_of(new)
     monkeypatch.setattr("api.people.tokens.REFRESH_PAUSE", 0)
     assert (await tokens.principal_of(new)).name == "anna"
@@ -176,7 +176,7 @@ async def test_a_provider_that_names_itself_otherwise_is_not_believed(issuer: Is
 
 @pytest.mark.parametrize("name", [None, "", 7, "local (unauthenticated)", "Local (Unauthenticated)", "a\nb", "x" * 300])
 def test_a_claim_that_names_nobody_is_refused(issuer: Issuer, name: object) -> None:
-    with pytest.raises(TokenRefused, match="names nobody"):
+    with pytest.raises(TokenRefused, match="no name that can be used"):
         principal_in({"sub": name, "realm": {"roles": ["keeperless-admin"]}}, issuer.provider())
 
 

@@ -120,7 +120,7 @@ async def test_a_worker_that_is_told_to_stop_ends_in_its_grace(client: Client, t
 
 
 async def test_a_bounded_step_is_ended_and_what_lasts_beside_it_is_handed_over_before(client: Client, tmp_path: Path) -> None:
-    """In the revert window the cluster may be without a controller: nobody is to wait for the next worker then."""
+    """In the revert window the cluster may be without a controller, so it must not wait for the next worker."""
     worker = await started(client, tmp_path)
     try:
         bounded, lasting = [await asked(client, name, TaskQueue.CLUSTER) for name in ("leave_kraft", "lasting")]

@@ -232,7 +232,7 @@ def test_a_gate_of_two_opens_with_the_second_person() -> None:
 
 @pytest.mark.parametrize("change", [{"evidence_hash": "f" * 64}, {"expires_at": NOW}, {"by": "olga"}, {"via": Via.LOCAL}])
 def test_a_first_approval_of_two_counts_no_more(change: dict[str, Any]) -> None:
-    """It was given on other evidence, has expired, is of whoever asked, or of nobody known."""
+    """It was given on other evidence, has expired, is the requester's, or has no identity."""
     first = approval_by("anna", waits_for_others=True).model_copy(update=change)
     assert "1 of 2 people" in (consumption([first, approval_by("berta")], "berta", TWO) or "")
 

@@ -1,4 +1,4 @@
-"""Events as sentences: every kind that is told anywhere, also with data that is missing."""
+"""Events as sentences: every kind that is written anywhere, also with data that is missing."""
 
 import ast
 from datetime import UTC, datetime

@@ -43,7 +43,7 @@ def cli(at_the_gate: Any, temporal_path: str) -> Cli:
 
 
 async def stays_as_it_is(world: Any, before: dict[str, int]) -> bool:
-    """No process was restarted, and the gate is open: nobody has passed it."""
+    """No process was restarted, and the gate is still open."""
     await world.until_gate()
     return bool(world.cluster.restarts == before)
 

@@ -120,7 +120,7 @@ async def test_what_is_said_while_a_step_is_in_work_was_not_forgotten(small: Any
 async def test_a_ledger_of_before_an_approval_was_used_leaves_nothing_half_done(
     world: Any, tmp_path: Path, backup: str
 ) -> None:
-    """One controller has lost its flag already. It gets it back, and the finalisation begins anew: under the approval, if the
+    """One controller has lost its flag already. It gets it back, and the finalisation begins again: under the approval, if the
     backup has it, else under another one. Where the cluster says that it is final, it goes forward without any."""
     await world.lead_to(Phase.SOAK)
     await world.begin()
