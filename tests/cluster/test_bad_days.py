@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 @pytest.mark.chaos
 def test_a_broker_that_does_not_come_up_stops_everything_else_until_it_is_mended(rig: Rig) -> None:
-    """A setting that only a restart reveals as wrong, and that somebody has accepted: the broker's new process dies at once."""
+    """A setting that Kafka reads without complaint and fails with as it starts, in a file whose edit was accepted."""
     broken = Path(rig.cluster.spec.brokers[1].properties_file)
-    good = "num.recovery.threads.per.data.dir=1"
-    broken.write_text(broken.read_text("latin-1") + "\nnum.recovery.threads.per.data.dir=none\n", "latin-1")
+    bad, good = (f"metric.reporters={name}" for name in ("org.example.Missing", "org.apache.kafka.common.metrics.JmxReporter"))
+    broken.write_text(f"{broken.read_text('latin-1')}\n{bad}\n", "latin-1")
     rig.register()
     refused = rig.await_end(rig.migrate())
     assert [f["object"] for f in refused["findings"] if f["code"] == "PF44"] == ["broker-2"], (
@@ -32,13 +32,13 @@ def test_a_broker_that_does_not_come_up_stops_everything_else_until_it_is_mended
         "the wait for the broker that died",
     )
     assert waiting["data"]["objects"] == ["broker-2"]
-    assert "num.recovery.threads.per.data.dir" in rig.migration(migration_id)["waiting"]["detail"]
+    assert "org.example.Missing" in rig.migration(migration_id)["waiting"]["detail"]
     stages = {node["name"]: node["stage"] for node in rig.migration(migration_id)["nodes"]}
     untouched = [name for name, stage in stages.items() if stage == "zookeeper"]
     assert set(untouched) <= {"broker-1", "broker-3"}, "at most the brokers before it were rolled"
     before = {node_id: rig.pid(node_id) for node_id in (1, 3)}
 
-    broken.write_text(broken.read_text("latin-1").replace("num.recovery.threads.per.data.dir=none", good), "latin-1")
+    broken.write_text(broken.read_text("latin-1").replace(bad, good), "latin-1")
     assert {node_id: rig.pid(node_id) for node_id in (1, 3)} == before
     rig.cluster.start_node(2)
     gate = rig.await_gate(migration_id)

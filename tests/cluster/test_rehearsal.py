@@ -66,7 +66,7 @@ from activities.rehearsal.rehearsing import rehearse
 from domain.cluster import ClusterSpec
 
 spec = ClusterSpec.model_validate_json(Path(sys.argv[1]).read_text())
-told = lambda number, stage: print(number, stage, flush=True)
+told = lambda number, stage, *_: print(number, stage, flush=True)
 asyncio.run(rehearse(record_of(spec), ports_of(), Path(sys.argv[2]), on_progress=told))
 """
 
