@@ -23,13 +23,14 @@ from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackA
 from domain.decisions import Revert
 from domain.drift.report import CheckName, DriftReport
 from domain.errors import KeeperlessError
+from domain.health.quorum import quorum_leader
 from domain.observation import Observation, Suspect
 from domain.properties import ENCODING
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
 from domain.zk_to_kraft.causes.failed_writes import offsets_of
 from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
-from domain.zk_to_kraft.reduction import quorum_leader, situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
 
 LOG_SECONDS = 8.0

@@ -23,6 +23,7 @@ from activities.sessions import session
 from domain.cluster import host_and_port
 from domain.coordinators import Miscount, counters_seen, miscounts
 from domain.errors import Obstacle
+from domain.health.quorum import quorum_leader
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.topic_directories import TopicOnDisk
@@ -32,7 +33,6 @@ from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
 from domain.zk_to_kraft.causes.member_trees import Trees
 from domain.zk_to_kraft.causes.topic_ids import MOST_TOPICS
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
 
 Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]

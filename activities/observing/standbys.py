@@ -11,8 +11,8 @@ from activities.observing.in_time import time_for
 from activities.ports.kafka import ClusterMetrics
 from domain.cluster import ClusterSpec
 from domain.errors import KeeperlessError
+from domain.health.quorum import QuorumLeader, is_behind, quorum_leader
 from domain.observation import NodeView, Observation
-from domain.zk_to_kraft.reduction import QuorumLeader, is_behind, quorum_leader
 
 A_MOMENT, PAUSE = 1.0, 0.1
 """Seconds. A standby that follows has what is written within milliseconds."""

@@ -19,11 +19,12 @@ from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.sessions import session
 from activities.storage import storage_of
 from domain.errors import KeeperlessError, Transient
+from domain.health.quorum import quorum_leader
 from domain.observation import Observation, Suspect, Unanswered
 from domain.observed import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.reduction import quorum_leader, situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 
 WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"

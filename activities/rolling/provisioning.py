@@ -43,10 +43,10 @@ from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
+from domain.health.liveness import is_known_to_have_run
 from domain.observation import NodeDisk, RollMark, StorageState
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.modes import is_known_to_have_run
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.wanted_file import is_in_first_stage

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
+from domain.health.liveness import BROKER_STATE_RUNNING
 from domain.machines.notes import ZOOKEEPER
 from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
@@ -26,7 +27,6 @@ from domain.zk_to_kraft.causes.node import flagless, node_causes
 from domain.zk_to_kraft.causes.topic_ids import topic_id_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
-from domain.zk_to_kraft.modes import BROKER_STATE_RUNNING
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.proof import why_not_proven

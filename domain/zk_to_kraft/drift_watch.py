@@ -13,9 +13,10 @@ from pathlib import PurePosixPath
 from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
+from domain.health.files import is_file_ours
 from domain.observation import NodeView, Observation, RollMark
 from domain.zk_to_kraft.causes.case import Cause, Looked
-from domain.zk_to_kraft.modes import is_file_ours, stage_of_disk
+from domain.zk_to_kraft.modes import stage_of_disk
 from domain.zk_to_kraft.own_file import whose_else
 from domain.zk_to_kraft.situation import QuorumState
 

@@ -7,6 +7,7 @@ from domain.decisions import (
     WaitReason,
 )
 from domain.drift.report import DriftReport
+from domain.health.replication import partitions_needing
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import Loss
@@ -19,7 +20,7 @@ from domain.zk_to_kraft.comparison import (
 from domain.zk_to_kraft.configuration import how_to_pause
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
-from domain.zk_to_kraft.reduction import missing_in_zookeeper, partitions_needing, situation_of
+from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.terms import Check, Compared, Terms

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
+from domain.health.canary_debt import CanaryDebt
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, in_mode, is_edited, is_quorum_healthy_without, roll, wait
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,

@@ -1,7 +1,8 @@
 """What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
 
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.health.canary_debt import CanaryDebt
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,

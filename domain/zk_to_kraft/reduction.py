@@ -1,24 +1,16 @@
 """From an observation to the `Situation`: each part of it from what was seen, and nothing from memory."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.cluster import ClusterSpec, Role
-from domain.observation import KafkaView, MigrationGauge, NodeMetrics, NodeView, Observation, ZooKeeperView
+from domain.health.canary_debt import canary_debt
+from domain.health.files import has_metadata_log, is_file_ours, is_startable
+from domain.health.quorum import MAX_STANDBY_LAG, QuorumLeader, lag_of, quorum_leader
+from domain.health.replication import partitions_needing
+from domain.observation import KafkaView, MigrationGauge, NodeView, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.configuration import marked_nodes, running_again
-from domain.zk_to_kraft.modes import (
-    BrokerMode,
-    ControllerMode,
-    broker_mode,
-    canary_debt,
-    controller_mode,
-    has_metadata_log,
-    is_file_ours,
-    is_flag_in_file,
-    is_startable,
-    stage_of_disk,
-)
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode, is_flag_in_file, stage_of_disk
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -29,10 +21,6 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-
-MAX_STANDBY_LAG = 20
-"""Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum. Where much
-is written, one that follows is looked at again until it has what the leader had (`activities.observing.standbys`)."""
 
 
 def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Situation:
@@ -89,26 +77,6 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
     )
 
 
-@dataclass(frozen=True)
-class QuorumLeader:
-    """The active controller and its gauges."""
-
-    id: int
-    metrics: NodeMetrics
-
-
-def quorum_leader(observation: Observation, spec: ClusterSpec) -> QuorumLeader | None:
-    """The controller that says it is active and that raft names as leader; of two, the one with the higher epoch."""
-    candidates = [
-        QuorumLeader(c.id, metrics)
-        for c in spec.controllers
-        if (metrics := observation.node(c.id).metrics) is not None
-        and metrics.active_controller_count == 1
-        and metrics.raft_leader == c.id
-    ]
-    return max(candidates, key=lambda c: c.metrics.raft_epoch or 0, default=None)
-
-
 def _is_startable(node: NodeView) -> bool:
     """One that runs is fenced where the window has fenced it; storage that somebody has taken away from it is no fence."""
     is_running = node.process is not None and node.process.is_running
@@ -122,22 +90,8 @@ def _is_caught_up(node: NodeView, leader: QuorumLeader | None) -> bool:
         return False
     if node.metrics.migration_gauge in {None, MigrationGauge.BOOTING}:
         return False
-    lag = _lag(node.metrics, leader)
+    lag = lag_of(node.metrics, leader)
     return lag is not None and lag <= MAX_STANDBY_LAG
-
-
-def is_behind(node: NodeView, leader: QuorumLeader) -> bool:
-    """It follows the leader, and seems to have too little of its log."""
-    if node.metrics is None or node.metrics.raft_leader != leader.id:
-        return False
-    lag = _lag(node.metrics, leader)
-    return lag is not None and lag > MAX_STANDBY_LAG
-
-
-def _lag(metrics: NodeMetrics, leader: QuorumLeader) -> int | None:
-    """Records that the leader had when it was looked at, and this one has not."""
-    ends = (leader.metrics.raft_log_end, metrics.raft_log_end)
-    return ends[0] - ends[1] if ends[0] is not None and ends[1] is not None else None
 
 
 def _quorum_state(
@@ -320,13 +274,6 @@ def missing_in_zookeeper(zookeeper: ZooKeeperView | None, brokers: tuple[BrokerS
     known = zookeeper.broker_ids if zookeeper is not None else ()
     registering = {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID} if zookeeper is not None else set()
     return tuple(b.id for b in brokers if b.mode in registering and b.id not in known)
-
-
-def partitions_needing(kafka: KafkaView | None, broker_id: int, policy: MigrationPolicy) -> tuple[str, ...]:
-    """Partitions that would fall below `min.insync.replicas` without this broker, but for those the policy gives up."""
-    if kafka is None:
-        return ()
-    return tuple(p for p in kafka.needs.get(broker_id, ()) if p.rpartition("-")[0] not in policy.may_be_unavailable)
 
 
 def soaked_for(observation: Observation, spec: ClusterSpec, now: datetime) -> timedelta | None:

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import Decision, NodeStage, Step, StepAction
+from domain.health.replication import partitions_needing
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.waves import Fleet, Wave, next_wave, waves_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.reduction import partitions_needing, situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, QuorumState, Situation
 
 MODE_AFTER = {NodeStage.MIGRATION: BrokerMode.HYBRID, NodeStage.KRAFT: BrokerMode.KRAFT}

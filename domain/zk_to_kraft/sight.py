@@ -6,12 +6,13 @@ from domain.decisions import (
     Intent,
     NodeStage,
 )
+from domain.health.quorum import quorum_leader
 from domain.observation import MigrationGauge, NodeView, Observation
 from domain.records import Measured, NodeStatus
 from domain.zk_to_kraft.configuration import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
+from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import QuorumState, Situation
 
 SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.decisions import NodeStage
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.health.canary_debt import CanaryDebt
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 
 
 class QuorumState(StrEnum):

@@ -9,9 +9,9 @@ from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec
 from domain.contracts import Standstill
 from domain.decisions import Decision, Revert, Step, Wait, WaitReason
+from domain.health.quorum import quorum_leader
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.reduction import quorum_leader
 
 GF15 = "GF15"
 

@@ -21,9 +21,10 @@ from domain.decisions import (
     Wait,
     WaitReason,
 )
+from domain.health.canary_debt import CanaryDebt
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,

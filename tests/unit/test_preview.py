@@ -9,10 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from domain.decisions import Done, Intent, NodeStage, Step, StepAction
+from domain.health.files import Restoration, restoration_of
 from domain.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, Restoration, restoration_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.preview import (
     FLUSH_SECONDS,
     WINDOW_SECONDS,

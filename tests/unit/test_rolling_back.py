@@ -17,9 +17,10 @@ from domain.cluster import original_path
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient, Unsafe
+from domain.health.files import Restoration, restoration_of
 from domain.observation import NodeView
 from domain.properties import edit, parse
-from domain.zk_to_kraft.modes import BrokerMode, Restoration, broker_mode, restoration_of
+from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.fakes.artefacts import FakeArtefacts

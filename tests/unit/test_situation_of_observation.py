@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from domain.decisions import NodeStage, Wait, WaitReason
+from domain.health.quorum import quorum_leader
+from domain.health.replication import partitions_needing
 from domain.observation import (
     ControllerZnode,
     MigrationGauge,
@@ -20,7 +22,7 @@ from domain.observation import (
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
-from domain.zk_to_kraft.reduction import offset_distance, partitions_needing, quorum_leader, situation_of, soaked_for
+from domain.zk_to_kraft.reduction import offset_distance, situation_of, soaked_for
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import (
     Claim,

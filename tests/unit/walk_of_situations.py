@@ -11,7 +11,8 @@ from math import prod
 from typing import Any
 
 from domain.decisions import Intent, NodeStage
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.health.canary_debt import CanaryDebt
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 

@@ -8,6 +8,7 @@ from domain.blocker import Blocker, blocker
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
 from domain.decisions import WaitReason
+from domain.health.quorum import quorum_leader
 from domain.observation import NodeView, Observation
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
@@ -17,7 +18,6 @@ from domain.zk_to_kraft.logs.lines import said_by_new
 from domain.zk_to_kraft.logs.said import complaint_in, trouble_with
 from domain.zk_to_kraft.logs.times import CLOCKS
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState, Situation
 
 MAX_NAMED = 5

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.health.quorum import quorum_leader
 from domain.zk_to_kraft.causes.address import unresolved_cause
 from domain.zk_to_kraft.causes.case import (
     DOWN_MODES,
@@ -29,7 +30,6 @@ from domain.zk_to_kraft.logs.registration_lines import FENCED
 from domain.zk_to_kraft.logs.start_lines import epochs_lately
 from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState, Registration
 from domain.zk_to_kraft.topic_ids import IDS_FIRST
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.health.quorum import quorum_leader
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
 from domain.zk_to_kraft.causes.failed_writes import (
@@ -30,7 +31,7 @@ from domain.zk_to_kraft.logs.migration_lines import (
     WRITE_REFUSED,
 )
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
+from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 from domain.zk_to_kraft.znode_repairs import repair_of
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
+from domain.health.files import is_startable
+from domain.health.liveness import is_known_to_have_run
 from domain.machines.bad_signs import signed
 from domain.observation import NodeView, is_started_by_us
 from domain.zk_to_kraft.causes.case import (
@@ -36,7 +38,7 @@ from domain.zk_to_kraft.logs.deaths import (
 )
 from domain.zk_to_kraft.logs.lines import THEN_START, before_this_process
 from domain.zk_to_kraft.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, is_known_to_have_run, is_startable
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 
 
 def endings_of_dead(looked: Looked) -> dict[int, Ending]:

@@ -7,6 +7,7 @@ brokers in migration mode told of that change: that comes after the write.
 
 from collections.abc import Collection, Iterable, Sequence
 
+from domain.health.quorum import quorum_leader
 from domain.observation import Suspect
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.member_trees import are_alike
@@ -22,7 +23,6 @@ from domain.zk_to_kraft.logs.migration_lines import (
     WRITE_REFUSED,
 )
 from domain.zk_to_kraft.logs.said import with_thrown
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import QuorumState
 
 GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
+from domain.health.quorum import quorum_leader
+from domain.health.replication import partitions_needing
 from domain.machines.standstill_signs import of_standstill
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import bulk_loads
@@ -48,7 +50,6 @@ from domain.zk_to_kraft.logs.replication_lines import (
 )
 from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.reduction import partitions_needing, quorum_leader
 from domain.zk_to_kraft.situation import Claim
 
 ELECT = (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
+from domain.health.quorum import quorum_leader
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes.case import (
     DOWN_MODES,
@@ -27,7 +28,6 @@ from domain.zk_to_kraft.logs.running_lines import METADATA_FAULT
 from domain.zk_to_kraft.logs.said import with_thrown
 from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
+from domain.health.quorum import quorum_leader
 from domain.zk_to_kraft.causes.case import (
     Cause,
     Looked,
@@ -26,7 +27,7 @@ from domain.zk_to_kraft.logs.registration_lines import (
 )
 from domain.zk_to_kraft.logs.unconnected import TURNED_AWAY, fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.reduction import missing_in_zookeeper, quorum_leader
+from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Registration
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
+from domain.health.quorum import quorum_leader
 from domain.machines.notes import ZOOKEEPER
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
@@ -16,7 +17,6 @@ from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.logs.said import last_of, without_frames
 from domain.zk_to_kraft.logs.start_lines import loading_in, waiting_in
 from domain.zk_to_kraft.logs.times import CLOCKS, ZONES, age_of, stamp_of
-from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 EXPLAINED_BY = {

@@ -6,6 +6,7 @@ from itertools import islice
 from posixpath import normpath
 
 from domain.decisions import Finding, Severity
+from domain.health.replication import partitions_needing
 from domain.survey import NodeLook, ZooKeeperSurvey
 from domain.topic_directories import TopicDirectory, TopicOnDisk, name_of, topic_of
 from domain.zk_to_kraft.checks.seen import (
@@ -19,7 +20,6 @@ from domain.zk_to_kraft.checks.seen import (
     some,
     unverifiable,
 )
-from domain.zk_to_kraft.reduction import partitions_needing
 from domain.zk_to_kraft.topic_ids import cure_of_other_id
 
 SETTLED_AFTER = timedelta(minutes=1)
