@@ -24,7 +24,7 @@ from domain.contracts import ActivityName, Assessment, AssessRequest, StepReques
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient, Unsafe
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
 from domain.records import ApprovalState, ClusterRecord, Command, CommandKind, EventDraft, Sample

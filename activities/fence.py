@@ -17,9 +17,9 @@ from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look
 from activities.ports.nodes import FileContent, NodeDriver, NodeDrivers
 from activities.storage import storage_of
 from domain.cluster import ControllerSpec
+from domain.configuration.properties import ENCODING, parse
 from domain.errors import Transient
-from domain.observation import LogDir, NodeView
-from domain.properties import ENCODING, parse
+from domain.observed.observation import LogDir, NodeView
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode, controller_mode
 from domain.zk_to_kraft.node_config import has_migration_flag

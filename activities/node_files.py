@@ -21,9 +21,9 @@ from pydantic import ValidationError
 
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec, original_path
+from domain.configuration.properties import ENCODING, parse
 from domain.errors import Unsafe
-from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
-from domain.properties import ENCODING, parse
+from domain.observed.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.redaction import shown_value
 
 PRIVATE = 0o600

@@ -9,7 +9,7 @@ from datetime import datetime
 from activities.ports.stores import Ledger
 from domain.contracts import AssessRequest, StepRequest
 from domain.errors import Unsafe
-from domain.observation import Observation, RollMark
+from domain.observed.observation import Observation, RollMark
 from domain.records import CommandKind
 
 LED_TWICE = (

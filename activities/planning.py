@@ -12,7 +12,7 @@ from activities.previewing import read_files
 from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName
 from domain.errors import Permanent
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanOutcome, PlanRequest

@@ -19,13 +19,13 @@ from activities.observing.suspects import strays_in_log
 from activities.sessions import session
 from activities.window.partition_states import PartitionStates
 from domain.cluster import ControllerSpec, NodeSpec, original_path
+from domain.configuration.properties import ENCODING
 from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Revert
 from domain.drift.report import CheckName, DriftReport
 from domain.errors import KeeperlessError
 from domain.health.quorum import quorum_leader
-from domain.observation import Observation, Suspect
-from domain.properties import ENCODING
+from domain.observed.observation import Observation, Suspect
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
 from domain.zk_to_kraft.causes.failed_writes import offsets_of

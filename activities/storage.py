@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from activities.node_files import METADATA_LOG
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
-from domain.properties import ENCODING, parse
+from domain.configuration.properties import ENCODING, parse
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from api.pollers import QUESTION, Poller, pollers_of, refusal
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching
 from api.wiring import Wiring
-from domain import pending_tasks
-from domain.blocker import Blocker
-from domain.blocker_codes import (
+from domain.clocks import is_over
+from domain.contracts import TaskQueue
+from domain.diagnosis import pending_tasks
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.blocker_codes import (
     MOST_OBSERVED,
     PROGRAM_OF,
 )
-from domain.clocks import is_over
-from domain.contracts import TaskQueue
-from domain.machines.bad_signs import signed
-from domain.machines.vital_signs import Sign
+from domain.diagnosis.machines.bad_signs import signed
+from domain.diagnosis.machines.vital_signs import Sign
 from domain.worker_health import WorkerHealth, of_program
 from ledger.errors import LedgerUnavailable
 

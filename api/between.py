@@ -13,10 +13,10 @@ from api.absences import heard_of, in_time, workers_of
 from api.pending import RunSeen
 from api.pollers import refusal
 from api.wiring import Wiring
-from domain.blocker import Blocker, blocker
-from domain.blocker_codes import MOST_OBSERVED, NO_WORKER, PROGRAM_OF
 from domain.contracts import TaskQueue
-from domain.pending_tasks import PendingTask, is_silent, is_untaken
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.blocker_codes import MOST_OBSERVED, NO_WORKER, PROGRAM_OF
+from domain.diagnosis.pending_tasks import PendingTask, is_silent, is_untaken
 from domain.worker_health import WorkerHealth
 
 LATELY = timedelta(seconds=20)

@@ -22,9 +22,12 @@ from api.pollers import Poller, machines_of
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
 from api.wiring import Wiring
-from domain import pending_tasks, refused_steps, standing
-from domain.blocker import Blocker, blocker
-from domain.blocker_codes import (
+from domain.clocks import is_over
+from domain.contracts import ActivityName, TaskQueue
+from domain.decisions import WaitReason
+from domain.diagnosis import pending_tasks, refused_steps, standing
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.blocker_codes import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
     NO_WORKER,
@@ -33,13 +36,10 @@ from domain.blocker_codes import (
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
 )
-from domain.clocks import is_over
-from domain.contracts import ActivityName, TaskQueue
-from domain.decisions import WaitReason
-from domain.pending_tasks import PendingTask
+from domain.diagnosis.pending_tasks import PendingTask
+from domain.diagnosis.refused_steps import Tries
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
-from domain.refused_steps import Tries
 from domain.worker_health import ended_lately, of_unlike_copies
 from domain.zk_to_kraft.causes.case import USUAL_RESTART
 from ledger.errors import LedgerUnavailable

@@ -17,8 +17,9 @@ from activities.failures import FIX
 from api.links import cluster_url, migration_url
 from api.strays import OF_ITS_FILES, replaced, stray_behind
 from api.temporal import Temporal
-from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, Payload, TaskQueue
+from domain.diagnosis.blocker_codes import PROGRAM_OF
+from domain.diagnosis.standing import InHand
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.questions import (
     BlockersRequest,
@@ -30,7 +31,6 @@ from domain.questions import (
     Runbook,
 )
 from domain.records import MigrationRecord
-from domain.standing import InHand
 from ledger.errors import LedgerMarked, LedgerUnavailable
 
 Seen = TypeVar("Seen", bound=Payload)

@@ -30,9 +30,9 @@ from api.pollers import unserved
 from api.runs import described, run_of
 from api.stumbles import why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain import pending_tasks
 from domain.contracts import TaskQueue
-from domain.pending_tasks import PendingTask
+from domain.diagnosis import pending_tasks
+from domain.diagnosis.pending_tasks import PendingTask
 from domain.records import MigrationRecord
 
 QUESTION_LIMIT = timedelta(seconds=6)

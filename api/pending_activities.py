@@ -11,9 +11,9 @@ from temporalio.api.workflow.v1 import PendingActivityInfo
 from api.observing import fix_in, unforeseen, worded
 from api.strays import FIXES as FIXES_OF_STRAYS
 from api.stumbles import WHERE
-from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import ActivityName, TaskQueue
-from domain.pending_tasks import RESET, PendingTask
+from domain.diagnosis.blocker_codes import PROGRAM_OF
+from domain.diagnosis.pending_tasks import RESET, PendingTask
 from workflows.calls import CHECK_TIMEOUT, LOOK_TIMEOUT, RECORD_TIMEOUT
 
 QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}

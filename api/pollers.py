@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from domain.contracts import TaskQueue
-from domain.machines.vital_signs import Sign
+from domain.diagnosis.machines.vital_signs import Sign
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""

@@ -23,8 +23,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
+from domain.diagnosis.standing import TEMPORAL_SAID
 from domain.errors import Permanent, Transient
-from domain.standing import TEMPORAL_SAID
 
 CALL_LIMIT = timedelta(seconds=1.5)
 """For one call, connecting included. A caller of ours is answered within two seconds."""

@@ -10,9 +10,9 @@ from temporalio.api.enums.v1 import ResourceExhaustedCause
 from temporalio.service import RPCStatusCode
 
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.blocker import Blocker, blocker
-from domain.blocker_codes import TEMPORAL_UNAVAILABLE
 from domain.cluster import host_and_port
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.blocker_codes import TEMPORAL_UNAVAILABLE
 
 CONNECT_SECONDS = 0.5
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from api.pending import tasks_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.blocker_codes import CODES, NO_WORKER, PROGRAM_OF, TEMPORAL_UNAVAILABLE
-from domain.pending_tasks import PendingTask, is_silent, is_untaken
+from domain.diagnosis.blocker_codes import CODES, NO_WORKER, PROGRAM_OF, TEMPORAL_UNAVAILABLE
+from domain.diagnosis.pending_tasks import PendingTask, is_silent, is_untaken
 from domain.records import ACTIVE_STATES, MigrationRecord, Waiting
 
 SOON = timedelta(seconds=1)

@@ -1,18 +1,18 @@
 """The page on why nothing happens: every code of an entry, and every line of a log that is known."""
 
-from domain.blocker_codes import CODES
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.diagnosis.blocker_codes import CODES
+from domain.diagnosis.logs.authorizer_lines import OF_ZOOKEEPERS
+from domain.diagnosis.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
+from domain.diagnosis.logs.lines import Told
+from domain.diagnosis.logs.machine_deaths import DATA_FILE_GONE
+from domain.diagnosis.logs.registration_lines import SESSION_TOO_SHORT
+from domain.diagnosis.logs.replication_lines import SEGMENT_TOO_SMALL
+from domain.diagnosis.logs.running_lines import RUNNING
+from domain.diagnosis.logs.tree_digests import OTHER_TREE
+from domain.diagnosis.logs.unconnected import UNCONNECTED
+from domain.diagnosis.logs.zookeeper_deaths import CONFIGURATION, LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
 from domain.zk_to_kraft.blockers import EXPECTED
-from domain.zk_to_kraft.logs.authorizer_lines import OF_ZOOKEEPERS
-from domain.zk_to_kraft.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
-from domain.zk_to_kraft.logs.lines import Told
-from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE
-from domain.zk_to_kraft.logs.registration_lines import SESSION_TOO_SHORT
-from domain.zk_to_kraft.logs.replication_lines import SEGMENT_TOO_SMALL
-from domain.zk_to_kraft.logs.running_lines import RUNNING
-from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE
-from domain.zk_to_kraft.logs.unconnected import UNCONNECTED
-from domain.zk_to_kraft.logs.zookeeper_deaths import CONFIGURATION, LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
 
 BLOCKERS_HEAD = """\
 # Why is nothing happening?

@@ -1,8 +1,8 @@
 """The page of the preflight's checks, made from its catalogue."""
 
+from domain.checks.seen import Check
 from domain.decisions import Severity
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
-from domain.zk_to_kraft.checks.seen import Check
 
 HEAD = """\
 # Preflight checks

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec
-from domain.observed import ObservedPart
+from domain.observed.parts import ObservedPart
 from domain.policy import MigrationPolicy
 
 PREFIX = "keeperless-canary-"

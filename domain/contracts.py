@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.blocker import Blocker
 from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
+from domain.diagnosis.blocker import Blocker
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import (

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from domain.blocker import Blocker
 from domain.contracts import Gauges, Payload
+from domain.diagnosis.blocker import Blocker
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, NodeStatus
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.blocker import Blocker
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent, NodeStage, StepAction
+from domain.diagnosis.blocker import Blocker
 from domain.policy import MigrationPolicy
 
 

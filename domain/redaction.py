@@ -8,8 +8,8 @@ Kafka reads each line as a property, and then half of a key, or of a password, i
 
 import re
 
-from domain.kafka_properties import DYNAMIC_ONLY, OF_PLUGINS, OF_THE_PAST, OTHERS, PASSWORDS
-from domain.provided_values import REFERENCE
+from domain.configuration.kafka_properties import DYNAMIC_ONLY, OF_PLUGINS, OF_THE_PAST, OTHERS, PASSWORDS
+from domain.configuration.provided_values import REFERENCE
 
 HIDDEN = "***"
 

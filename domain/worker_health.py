@@ -6,9 +6,9 @@ from itertools import groupby
 
 from pydantic import BaseModel, ConfigDict
 
-from domain.blocker import Blocker, blocker
-from domain.blocker_codes import MACHINE, MOST_OBSERVED
 from domain.clocks import is_over
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.blocker_codes import MACHINE, MOST_OBSERVED
 
 FRESH = timedelta(seconds=30)
 """A worker that has not beaten for longer has ended, is cut off from the ledger, or its event loop is blocked."""

@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.approvals import Attempt
 from domain.cluster import ClusterSpec
+from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport
-from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import (
     ACTIVE_STATES,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from domain.machines.notes import MachineNote
+from domain.diagnosis.machines.notes import MachineNote
 from ledger import migrations
 from ledger.tables import machine_notes
 

@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 
 from domain.cluster import ClusterSpec
+from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import DriftReport
-from domain.machines.notes import MachineNote
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import Progress, Sample

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from domain.cluster import ZooKeeperMemberSpec
-from domain.properties import parse
+from domain.configuration.properties import parse
 from playground import processes
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease

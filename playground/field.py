@@ -35,12 +35,12 @@ from activities.sessions import session
 from activities.window.leaving import Leaving
 from activities.window.partition_states import PartitionStates
 from activities.window.wiping import Wiping
+from domain.configuration.properties import ENCODING
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Transient
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.reduction import situation_of

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import psutil
 
+from domain.configuration.properties import ENCODING, parse
 from domain.errors import Transient
-from domain.properties import ENCODING, parse
 from domain.zk_to_kraft.node_config import stage_of
 from playground.by_hand import MIGRATION, ByHand
 from playground.cluster import PlaygroundCluster

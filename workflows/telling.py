@@ -20,7 +20,7 @@ from domain.decisions import (
     WaitReason,
     means_of_hold,
 )
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
 from domain.sentences import SUMMARIES
 from domain.zk_to_kraft.phases import Phase

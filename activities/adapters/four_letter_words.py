@@ -5,8 +5,8 @@ import re
 from contextlib import suppress
 
 from activities.reaching import own_fault
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.causes.member_trees import MemberTree, tree_in
+from domain.diagnosis.causes.hints import Serving
+from domain.observed.ensemble import MemberTree, tree_in
 
 ASK_SECONDS = 2.0
 """A living server answers within milliseconds. One that stands still accepts the connection all the same: its kernel does."""

@@ -22,17 +22,17 @@ from activities.ports.zookeeper import ZooKeeperServers
 from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
+from domain.diagnosis.causes.hints import Hints, Serving
 from domain.errors import OtherLedger
-from domain.observation import Observation, Unanswered
+from domain.observed.observation import Observation, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
+from domain.rolling.configuration_management import part_name
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
 from domain.zk_to_kraft.causes.case import DOWN_MODES, USUAL_RESTART, Looked
-from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.causes.machine_signs import changed_besides
-from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling

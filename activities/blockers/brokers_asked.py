@@ -11,10 +11,10 @@ from activities.observing.addresses import Addresses
 from activities.observing.in_time import in_time
 from activities.ports.kafka import KafkaAdmin
 from domain.cluster import host_and_port
+from domain.diagnosis.causes.hints import Asked
 from domain.errors import Obstacle, Transient
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.hints import Asked
 
 ASK_SECONDS = 2.0
 """A broker that is well answers within milliseconds; what its machine says of it has to come after."""

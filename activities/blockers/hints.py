@@ -33,15 +33,15 @@ from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.machines.node_output import NodeOutput
-from domain.machines.notes import OURS, ZOOKEEPER, MachineChanges
-from domain.machines.vital_signs import PortHolder, VitalSigns
-from domain.observation import Observation, Process
+from domain.diagnosis.causes.hints import Asked, Hints, MemberFiles, Serving, settled
+from domain.diagnosis.logs.layouts import in_kafkas_layout
+from domain.diagnosis.logs.threads import Standing
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.diagnosis.machines.notes import OURS, ZOOKEEPER, MachineChanges
+from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns
+from domain.observed.observation import Observation, Process
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.case import DOWN_MODES
-from domain.zk_to_kraft.causes.hints import Asked, Hints, MemberFiles, Serving, settled
-from domain.zk_to_kraft.logs.layouts import in_kafkas_layout
-from domain.zk_to_kraft.logs.threads import Standing
 from domain.zk_to_kraft.situation import QuorumState, Situation
 
 Addresses = dict[int, tuple[str, ...]]

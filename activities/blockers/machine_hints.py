@@ -15,12 +15,12 @@ from activities.observing.node_survey import start_place, watch_ourselves, watch
 from activities.observing.observe import Ports
 from activities.ports.nodes import ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
-from domain.machines.notes import MachineChanges
-from domain.machines.start_place import StartPlace
-from domain.machines.vital_signs import VitalSigns
-from domain.observation import Observation
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.machines.notes import MachineChanges
+from domain.diagnosis.machines.start_place import StartPlace
+from domain.diagnosis.machines.vital_signs import VitalSigns
+from domain.observed.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.hints import Serving
 
 WATCH_SECONDS = 6.0
 """For both together: the first watches for a second of it."""

@@ -15,8 +15,8 @@ from activities.observing.node_survey import CannotLook, run_program
 from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
+from domain.diagnosis.causes.hints import MemberFiles, Serving
 from domain.errors import KeeperlessError
-from domain.zk_to_kraft.causes.hints import MemberFiles, Serving
 
 MOST_OF_MYID = 64
 VOLUMES_TIME = timedelta(seconds=2)

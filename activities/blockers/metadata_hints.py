@@ -21,16 +21,16 @@ from activities.observing.zookeeper_view import assigned_to, missing_paths
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from domain.cluster import host_and_port
-from domain.coordinators import Miscount, counters_seen, miscounts
+from domain.diagnosis.causes.bulk_loads import Pace
+from domain.diagnosis.causes.connection_limits import ConnectionLimit
+from domain.diagnosis.causes.hints import Hints, Serving, Unwritten
 from domain.errors import Obstacle
 from domain.health.quorum import quorum_leader
-from domain.observation import Observation, Suspect
+from domain.observed.coordinators import Miscount, counters_seen, miscounts
+from domain.observed.ensemble import Trees
+from domain.observed.observation import Observation, Suspect
+from domain.observed.topic_directories import TopicOnDisk
 from domain.records import ClusterRecord
-from domain.topic_directories import TopicOnDisk
-from domain.zk_to_kraft.causes.bulk_loads import Pace
-from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
-from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
-from domain.zk_to_kraft.causes.member_trees import Trees
 from domain.zk_to_kraft.causes.topic_ids import MOST_TOPICS
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation

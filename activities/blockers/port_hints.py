@@ -10,8 +10,8 @@ from activities.observing.node_survey import port_holders
 from activities.observing.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from domain.cluster import ClusterSpec
-from domain.machines.vital_signs import PortHolder
-from domain.zk_to_kraft.causes.hints import Serving
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.machines.vital_signs import PortHolder
 from domain.zk_to_kraft.causes.taken_ports import ports_not_bound
 
 Wanted = dict[str, tuple[NodeDriver | MemberMachine, tuple[int, ...]]]

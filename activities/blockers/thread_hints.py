@@ -11,11 +11,11 @@ from activities.observing.node_survey import run_program
 from activities.observing.observe import Ports
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
+from domain.diagnosis.logs.threads import Standing, Thread, at_work_in, where_it_stands
 from domain.errors import Transient
-from domain.observation import NodeView, Observation
+from domain.observed.observation import NodeView, Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.case import SLOW
-from domain.zk_to_kraft.logs.threads import Standing, Thread, at_work_in, where_it_stands
 
 ASK_TIME = timedelta(seconds=5)
 NOWHERE = Standing("", is_of_plugin=False)

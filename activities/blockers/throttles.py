@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from activities.observing.poison import BROKER_CONFIGS, IP_CONFIGS
 from activities.observing.zookeeper_view import json_object
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit, limits_in
+from domain.diagnosis.causes.connection_limits import ConnectionLimit, limits_in
 
 RATE = ".replication.throttled.rate"
 """The end of a broker's two keys. Without a rate the lists of throttled replicas, which topics have, hold nothing back."""

@@ -10,10 +10,10 @@ from activities.observing.quorum_log import read_on, read_tail
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.storage import storage_of
+from domain.diagnosis.causes.hints import Unwritten
 from domain.health.quorum import quorum_leader
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.hints import Unwritten
 
 MEANWHILE_SECONDS = 1.0
 

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
+from domain.diagnosis.causes.hints import Serving
 from domain.health.quorum import quorum_leader
-from domain.observation import LogDir, Observation, StorageState
+from domain.observed.observation import LogDir, Observation, StorageState
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.case import DOWN_MODES, UNKNOWN_MODES
 from domain.zk_to_kraft.causes.claim import OF_ZOOKEEPER
-from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation
 

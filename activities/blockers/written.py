@@ -7,9 +7,9 @@ import asyncio
 from collections import Counter, defaultdict
 
 from activities.ports.kafka import KafkaAdmin
-from domain.observation import PartitionFault
+from domain.diagnosis.causes.bulk_loads import Pace
+from domain.observed.observation import PartitionFault
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.bulk_loads import Pace
 
 SECONDS_BETWEEN = 1.0
 MOST_ASKED = 1000

@@ -34,14 +34,14 @@ from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, write_mark
 from activities.observing.observe import Ports
 from activities.ports.nodes import NodeDriver
+from domain.by_hand.canary_leftovers import told_left
 from domain.canaries import LET_PASS, LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
+from domain.configuration.properties import ENCODING, parse
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Obstacle, Permanent, Transient, Unsafe, obstacle_of
-from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.runbook.canary_leftovers import told_left
 
 AUTHORIZER = "authorizer.class.name"
 

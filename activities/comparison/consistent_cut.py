@@ -26,7 +26,7 @@ from activities.storage import storage_of
 from domain.cluster import ControllerSpec
 from domain.drift.report import CheckName, Cut
 from domain.errors import Transient
-from domain.observation import ControllerZnode, MigrationZnode, NodeMetrics
+from domain.observed.observation import ControllerZnode, MigrationZnode, NodeMetrics
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in

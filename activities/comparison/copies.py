@@ -29,7 +29,7 @@ from domain.contracts import CheckRequest
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Cut, DriftReport
 from domain.errors import Permanent, Transient
-from domain.observation import ControllerZnode
+from domain.observed.observation import ControllerZnode
 from domain.quorum_log.metadata_log import EndOfCopy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in

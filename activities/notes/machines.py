@@ -24,7 +24,7 @@ from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.machines.notes import (
+from domain.diagnosis.machines.notes import (
     JAVA_HOME,
     OURS,
     SERVER_FILE,
@@ -38,7 +38,7 @@ from domain.machines.notes import (
     kernel_lines,
     moved,
 )
-from domain.observation import NodeView, Observation
+from domain.observed.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
 Take = Callable[[], Awaitable[MachineNote]]

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
-from domain.properties import ENCODING, parse
+from domain.configuration.properties import ENCODING, parse
 
 SCRIPT_BYTES = 1024 * 1024
 OF_START = re.compile(r"(?:KAFKA|JAVA|JDK|JMX)_\w+|CLASSPATH|EXTRA_ARGS|LOG_DIR")

@@ -15,7 +15,7 @@ from activities.observing.zookeeper_view import BROKER_IDS
 from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.zookeeper import Znode, ZooKeeperTree
 from domain.cluster import ClusterSpec, NodeSpec, addresses_of, host_and_port, host_of, servers_in
-from domain.observation import NodeView
+from domain.observed.observation import NodeView
 
 ADVERTISED = "advertised.listeners"
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from activities.ports.nodes import Completed, NodeDriver
 from domain.cluster import ConfigurationManagement
 from domain.errors import Unsafe
-from domain.zk_to_kraft.configuration import by_hand
+from domain.rolling.configuration_management import by_hand
 
 HOOK_TIMEOUT = timedelta(minutes=1)
 """For an agent that starts an interpreter and waits for its own lock."""

@@ -8,7 +8,7 @@ from activities.observing.zookeeper_view import TOPICS
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.sessions import session
 from activities.together import all_of
-from domain.coordinators import COORDINATED, Miscount, counters, miscounts
+from domain.observed.coordinators import COORDINATED, Miscount, counters, miscounts
 from domain.records import ClusterRecord
 
 

@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.observing.node_survey import CannotLook
 from domain.errors import KeeperlessError
-from domain.observed import no_answer
+from domain.observed.parts import no_answer
 
 T = TypeVar("T")
 

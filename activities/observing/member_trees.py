@@ -9,11 +9,11 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec, Role, servers_in
 from domain.decisions import NodeStage
+from domain.diagnosis.causes.torn_ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
 from domain.errors import KeeperlessError, Obstacle, Transient
-from domain.observation import MigrationGauge
+from domain.observed.ensemble import MemberTree, Trees, are_alike, counts_of, equally_far, is_seen_before, tree_in
+from domain.observed.observation import MigrationGauge
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.member_trees import MemberTree, Trees, are_alike, counts_of, equally_far, is_seen_before, tree_in
-from domain.zk_to_kraft.causes.torn_ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
 
 Ask = Callable[[str], Awaitable[MemberTree | None]]
 """By `host:port`."""

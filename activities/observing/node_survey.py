@@ -21,19 +21,19 @@ from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from activities.storage import storage_of
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
+from domain.configuration.listener_security import inter_broker_listener, principal_of, protocol_of
+from domain.configuration.odd_characters import OddCharacter, odd_characters
+from domain.configuration.properties import ENCODING, parse
+from domain.configuration.provided_values import is_provided
+from domain.diagnosis.machines.file_owners import Sign, signs_in_file
+from domain.diagnosis.machines.start_place import StartPlace, user_of_start
+from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.errors import Malformed, Permanent, Transient
-from domain.machines.file_owners import Sign, signs_in_file
-from domain.machines.start_place import StartPlace, user_of_start
-from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
-from domain.observation import OBSERVED_PROPERTIES
-from domain.odd_characters import OddCharacter, odd_characters
-from domain.properties import ENCODING, parse
-from domain.provided_values import is_provided
+from domain.observed.observation import OBSERVED_PROPERTIES
+from domain.observed.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.observed.topic_directories import DiskIds, topic_of
 from domain.redaction import is_name, shown_value
-from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
-from domain.topic_directories import DiskIds, topic_of
 from domain.zk_to_kraft.checks.configuration import CLASSES_OF_CONTROLLERS
-from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 UNNAMED = "lines without the name of a property"

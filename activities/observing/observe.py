@@ -25,12 +25,12 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
-from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
-from domain.observed import no_answer
+from domain.observed.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
+from domain.observed.parts import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.rolling.configuration_management import part_name
 from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
-from domain.zk_to_kraft.configuration import part_name
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from activities.observing import znode_forms as forms
 from activities.observing.zookeeper_view import BROKER_IDS, DELETE_TOPICS, TOPICS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from domain.observation import Suspect
+from domain.observed.observation import Suspect
 
 BROKER_CONFIGS = "/config/brokers"
 TOPIC_CONFIGS = "/config/topics"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from activities.ports.nodes import NodeDriver
 from domain.errors import Transient, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import LogFacts
 from domain.quorum_log.partition_epochs import PartitionEpochs
 from domain.quorum_log.record_batches import SNAPSHOT_FOOTER, Batch, read_batches, size_of_first

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from activities.ports.nodes import NodeDriver, NodeDrivers
+from domain.diagnosis.logs.layouts import in_kafkas_layout
+from domain.diagnosis.logs.lines import Found
 from domain.health.quorum import quorum_leader
-from domain.observation import MigrationGauge, Observation
+from domain.observed.observation import MigrationGauge, Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.failed_writes import has_begun_to_write, in_words, refused_in
-from domain.zk_to_kraft.logs.layouts import in_kafkas_layout
-from domain.zk_to_kraft.logs.lines import Found
 
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated. What counts until the

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping
 
 from activities.ports.kafka import KafkaAdmin
+from domain.configuration.provided_values import provided
 from domain.errors import Permanent, Transient
-from domain.observation import NodeView, Observation, Unanswered
-from domain.provided_values import provided
+from domain.observed.observation import NodeView, Observation, Unanswered
+from domain.observed.survey import StartedWith
 from domain.records import ClusterRecord
 from domain.redaction import shown_value
-from domain.survey import StartedWith
 
 PART = "values that configuration providers give"
 

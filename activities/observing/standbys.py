@@ -12,7 +12,7 @@ from activities.ports.kafka import ClusterMetrics
 from domain.cluster import ClusterSpec
 from domain.errors import KeeperlessError
 from domain.health.quorum import QuorumLeader, is_behind, quorum_leader
-from domain.observation import NodeView, Observation
+from domain.observed.observation import NodeView, Observation
 
 A_MOMENT, PAUSE = 1.0, 0.1
 """Seconds. A standby that follows has what is written within milliseconds."""

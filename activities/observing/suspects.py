@@ -20,8 +20,8 @@ from activities.sessions import session
 from activities.storage import storage_of
 from domain.errors import KeeperlessError, Transient
 from domain.health.quorum import quorum_leader
-from domain.observation import Observation, Suspect, Unanswered
-from domain.observed import no_answer
+from domain.observed.observation import Observation, Suspect, Unanswered
+from domain.observed.parts import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.reduction import situation_of

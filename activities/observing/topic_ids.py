@@ -12,8 +12,8 @@ from activities.ports.zookeeper import ZooKeeperTree
 from activities.sessions import session
 from domain.cluster import BrokerSpec
 from domain.errors import KeeperlessError
+from domain.observed.topic_directories import DiskIds, TopicOnDisk, TopicZnode, on_disk
 from domain.records import ClusterRecord
-from domain.topic_directories import DiskIds, TopicOnDisk, TopicZnode, on_disk
 
 
 async def topic_znodes(tree: ZooKeeperTree, names: Iterable[str]) -> tuple[TopicZnode, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from activities.ports.zookeeper import Znode, ZooKeeperTree
 from domain.errors import Transient
-from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
+from domain.observed.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 
 NAME_OVERHEAD = 4
 CLUSTER_ID = "/cluster/id"

@@ -29,7 +29,7 @@ JUDGED = {
 """By kind of program (enum bpf_attach_type of linux/bpf.h): BPF_CGROUP_INET_INGRESS and EGRESS, INET_SOCK_CREATE, INET4_BIND
 and INET6_BIND, INET4_CONNECT and INET6_CONNECT. One that says no gives EPERM, and no packet is sent."""
 BY_HAND = ", set by hand"
-"""Of an entry that no answer of a card's ever changes; `domain.machines.notes` looks for it."""
+"""Of an entry that no answer of a card's ever changes; `domain.diagnosis.machines.notes` looks for it."""
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from domain.cluster import MetricsEndpoint
-from domain.observation import KafkaView, NodeMetrics
+from domain.observed.observation import KafkaView, NodeMetrics
+from domain.observed.survey import BrokerLogDir, StartedWith
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir, StartedWith
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
-from domain.machines.node_output import NodeOutput
-from domain.observation import Process
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.observed.observation import Process
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.approvals import Attempt
+from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport
-from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress, Sample
 from domain.set_back import ToldByRuns

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from domain.diagnosis.causes.hints import Serving
+from domain.observed.ensemble import MemberTree
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.causes.member_trees import MemberTree
 
 
 @dataclass(frozen=True)

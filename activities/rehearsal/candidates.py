@@ -5,7 +5,7 @@ import re
 from activities.observing.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
 from activities.observing.zookeeper_view import BROKER_IDS, TOPICS
 from activities.ports.zookeeper import ZooKeeperTree
-from domain.observation import Suspect
+from domain.observed.observation import Suspect
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect
 
 ALL = 1_000_000

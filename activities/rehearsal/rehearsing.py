@@ -37,9 +37,9 @@ from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, 
 from activities.rehearsal.report import equality_of, report_of
 from activities.workplace import enter, sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
+from domain.configuration.properties import ENCODING, parse
 from domain.drift.report import CheckName, Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
-from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.rehearsal.files import connect_of, controller_properties, inter_broker_listener

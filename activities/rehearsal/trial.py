@@ -29,9 +29,9 @@ from activities.rehearsal.servers import Server, Servers, java, linked, peak_hea
 from activities.rehearsal.stand_ins import Refused, StandIns, listeners_in, rack_in
 from activities.rehearsal.wire import Registration
 from domain.cluster import ZooKeeperSpec
+from domain.configuration.properties import ENCODING, parse
+from domain.diagnosis.logs.copy_lines import DUAL_WRITE, CopyLog, read_log
 from domain.errors import Permanent, Transient
-from domain.properties import ENCODING, parse
-from domain.zk_to_kraft.logs.copy_lines import DUAL_WRITE, CopyLog, read_log
 from domain.zk_to_kraft.rehearsal.files import (
     CONTROLLER_PORT,
     HOST,

@@ -38,8 +38,8 @@ from domain.cluster import ConfigurationManagement, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
-from domain.observation import PauseMark
-from domain.zk_to_kraft.configuration import by_hand
+from domain.observed.observation import PauseMark
+from domain.rolling.configuration_management import by_hand
 
 URGENT_SECONDS = 5.0
 """Less than a look may be old that allows a write: a hook that hangs must not keep the flag from a controller."""

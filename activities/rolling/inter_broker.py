@@ -11,10 +11,10 @@ from activities.observing.addresses import given_addresses
 from activities.observing.observe import Ports
 from activities.sessions import session
 from domain.cluster import NodeSpec
+from domain.configuration.listener_security import inter_broker_listener
 from domain.errors import KeeperlessError
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.case import some
-from domain.zk_to_kraft.listener_security import inter_broker_listener
 
 PROVIDED = "${"
 """Of a value that a config provider gives (KIP-421)."""

@@ -21,12 +21,12 @@ from activities.ports.nodes import FileContent, NodeDriver
 from activities.rolling.serving import ensure_nobody_serves
 from domain.canaries import is_anything_made
 from domain.cluster import NodeSpec, Role
+from domain.configuration.file_changes import changes
+from domain.configuration.properties import ENCODING, parse
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
 from domain.errors import Transient, Unsafe
-from domain.file_changes import changes
-from domain.observation import Process, RollMark
-from domain.properties import ENCODING, parse
+from domain.observed.observation import Process, RollMark
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.wanted_file import Making, Sources, is_in_first_stage, needs_sibling, wanted_file
 

@@ -22,7 +22,7 @@ from activities.together import all_of
 from domain.contracts import StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import KeeperlessError
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned

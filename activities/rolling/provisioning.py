@@ -41,11 +41,11 @@ from activities.rolling.own_data import OwnData, own_data
 from activities.rolling.serving import ensure_nobody_serves
 from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role
+from domain.configuration.properties import ENCODING, parse
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
 from domain.health.liveness import is_known_to_have_run
-from domain.observation import NodeDisk, RollMark, StorageState
-from domain.properties import ENCODING, parse
+from domain.observed.observation import NodeDisk, RollMark, StorageState
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE

@@ -14,8 +14,8 @@ from activities.observing.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
 from activities.reaching import Unresolved, resolve
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
+from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.errors import KeeperlessError, Transient
-from domain.machines.standstill_signs import of_standstill
 from domain.zk_to_kraft.causes.owners import LISTENERS
 
 AT_ONCE = 12

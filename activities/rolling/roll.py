@@ -74,7 +74,7 @@ from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step
 from domain.errors import Transient
-from domain.observation import RollMark
+from domain.observed.observation import RollMark
 from domain.records import ClusterRecord
 
 LEFT_OUT = (

@@ -20,19 +20,10 @@ from activities.sessions import session
 from activities.survey.java_trials import try_java
 from activities.survey.start_commands import overrides_of
 from activities.together import all_of
-from domain.cluster import NodeSpec, Role
-from domain.contracts import StepRequest
-from domain.decisions import NodeStage
-from domain.errors import KeeperlessError, Transient
-from domain.machines.standstill_signs import MEND_DEAFNESS, end_of_deaf
-from domain.observation import Process
-from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord
-from domain.zk_to_kraft.acceptance import blockers_in
-from domain.zk_to_kraft.causes.case import some
-from domain.zk_to_kraft.checks.coordinators import miscounted
-from domain.zk_to_kraft.checks.java import unstartable
-from domain.zk_to_kraft.checks.outliving import (
+from domain.checks.coordinator_counts import miscounted
+from domain.checks.java import unstartable
+from domain.checks.own_process import beside
+from domain.checks.service_unit import (
     ending_with,
     filtered,
     kept_out,
@@ -42,10 +33,19 @@ from domain.zk_to_kraft.checks.outliving import (
     with_small_files,
     without_code,
 )
-from domain.zk_to_kraft.checks.own_process import beside
+from domain.cluster import NodeSpec, Role
+from domain.contracts import StepRequest
+from domain.decisions import NodeStage
+from domain.diagnosis.logs.registration_lines import LIFT_QUOTA
+from domain.diagnosis.machines.standstill_signs import MEND_DEAFNESS, end_of_deaf
+from domain.errors import KeeperlessError, Transient
+from domain.observed.observation import Process
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord
+from domain.rolling.own_file import whose_else
+from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.causes.case import some
 from domain.zk_to_kraft.checks.unapplied import outvoting
-from domain.zk_to_kraft.logs.registration_lines import LIFT_QUOTA
-from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
 CODEC = re.compile(rb"(/\S*)/(?:snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so")

@@ -52,7 +52,7 @@ from activities.storage import storage_of
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe
-from domain.observation import MigrationGauge, Process, RollMark
+from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode

@@ -13,9 +13,15 @@ import javaproperties
 
 from activities.ports.nodes import Completed
 from activities.survey.key_stores import ELSEWHERE, NodeSettings
+from domain.configuration.listener_security import (
+    LOGIN,
+    inter_broker_listener,
+    inter_broker_mechanism,
+    protocol_of,
+    settings_of,
+)
 from domain.errors import Permanent, Transient
-from domain.survey import LoginTried, Registration
-from domain.zk_to_kraft.listener_security import LOGIN, inter_broker_listener, inter_broker_mechanism, protocol_of, settings_of
+from domain.observed.survey import LoginTried, Registration
 
 ALL_TIME, ONE_TIME = timedelta(seconds=25), timedelta(seconds=30)
 """A JVM start, and what Kafka itself waits (`LIMITS`), on a busy machine."""

@@ -12,10 +12,10 @@ from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
 from activities.survey.start_commands import overrides_of
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
+from domain.configuration.properties import ENCODING, edit, parse
 from domain.decisions import NodeStage
-from domain.machines.start_place import JavaTrial
-from domain.properties import ENCODING, edit, parse
-from domain.zk_to_kraft.logs.said import without_secrets
+from domain.diagnosis.logs.said import without_secrets
+from domain.diagnosis.machines.start_place import JavaTrial
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.wanted_file import files_ahead
 

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from activities.ports.nodes import Completed, NodeDriver
 from activities.survey.certificates import certificates_in, described
 from domain.cluster import NodeSpec
+from domain.configuration.properties import ENCODING
 from domain.errors import Permanent
-from domain.properties import ENCODING
-from domain.survey import Certificate
+from domain.observed.survey import Certificate
 
 KEYTOOL_TIME = timedelta(seconds=30)
 SMALL = ("-J-Xmx64m", "-J-XX:TieredStopAtLevel=1", "-J-Duser.language=en")

@@ -13,10 +13,10 @@ from activities.ports.nodes import NodeDriver
 from activities.survey.certificates import is_believed
 from activities.survey.key_stores import ELSEWHERE, NodeSettings, Stores, look_at_stores
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
-from domain.survey import ListenerSecurity, PlainLogin
-from domain.zk_to_kraft.listener_security import LOGIN, options_of, principal_at, settings_of
+from domain.configuration.listener_security import LOGIN, options_of, principal_at, settings_of
+from domain.configuration.protocol_map import PROTOCOL_MAP, merged_map
+from domain.observed.survey import ListenerSecurity, PlainLogin
 from domain.zk_to_kraft.node_config import is_inherited
-from domain.zk_to_kraft.protocol_map import PROTOCOL_MAP, merged_map
 
 
 def settings_of_node(node: NodeSpec, driver: NodeDriver, broker: Mapping[str, str], own: Mapping[str, str]) -> NodeSettings:

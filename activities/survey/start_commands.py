@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
+from domain.diagnosis.machines.file_owners import Sign, signs_in_command, signs_in_script
+from domain.diagnosis.machines.start_command import overrides_in, told
 from domain.errors import KeeperlessError
-from domain.machines.file_owners import Sign, signs_in_command, signs_in_script
-from domain.machines.start_command import overrides_in, told
-from domain.survey import Override
+from domain.observed.survey import Override
 
 COMMAND_BYTES = 1024 * 1024
 

@@ -24,14 +24,23 @@ from activities.survey.start_commands import overrides_of, signs_of_command
 from activities.survey.unapplied import unapplied_edits
 from activities.survey.zookeeper import survey_servers, survey_zookeeper
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
+from domain.diagnosis.machines.start_place import JavaTrial
 from domain.errors import KeeperlessError, Permanent
-from domain.machines.start_place import JavaTrial
-from domain.observation import Observation, Process
-from domain.observed import Unanswered
+from domain.observed.observation import Observation, Process
+from domain.observed.parts import Unanswered
+from domain.observed.survey import (
+    ListenerSecurity,
+    LoginTried,
+    NodeLook,
+    NodeSurvey,
+    Registration,
+    StartedWith,
+    Survey,
+    ZooKeeperSurvey,
+)
+from domain.observed.topic_directories import TopicZnode, topic_of
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.survey import ListenerSecurity, LoginTried, NodeLook, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
-from domain.topic_directories import TopicZnode, topic_of
 from domain.zk_to_kraft.checks.unapplied import PART
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from activities.ports.nodes import FileContent
 from activities.survey.start_commands import Overrides, overrides_of
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec
+from domain.configuration.properties import ENCODING, parse
 from domain.decisions import NodeStage
 from domain.errors import Permanent, Transient
-from domain.observation import Process, RollMark
+from domain.observed.observation import Process, RollMark
+from domain.observed.survey import StartedWith, Unapplied
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
-from domain.survey import StartedWith, Unapplied
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.checks.unapplied import differing, unapplied
 

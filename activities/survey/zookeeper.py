@@ -22,8 +22,8 @@ from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, Zno
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
 from domain.errors import Permanent, Transient
-from domain.survey import ClientSession, EnsembleServer, Registration, ZooKeeperSurvey
-from domain.topic_directories import TopicZnode
+from domain.observed.survey import ClientSession, EnsembleServer, Registration, ZooKeeperSurvey
+from domain.observed.topic_directories import TopicZnode
 
 CLIENT_METRICS = "/config/client-metrics"
 GROUPS, USERS = "/kafka-acl/Group", "/config/users"

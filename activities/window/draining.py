@@ -9,7 +9,7 @@ from activities.observing.epochs import rule_of
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.zookeeper import ZooKeeperTree
 from domain.errors import Transient
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 
 
 @dataclass(frozen=True)

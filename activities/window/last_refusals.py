@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from activities.fence import Member, each
 from activities.observing.refused_writes import refused_last, writing_of
 from activities.window.member_logs import MemberLogs
+from domain.diagnosis.logs.lines import Found
 from domain.errors import KeeperlessError
 from domain.zk_to_kraft.causes.failed_writes import in_words
-from domain.zk_to_kraft.logs.lines import Found
 
 LAST_WORDS_SECONDS = 2.0
 """For the logs of those that are killed. 0.3 s were measured, of 40 MiB."""

@@ -58,7 +58,7 @@ from activities.window.strangers import answering, complaint, still_answering
 from activities.window.succession import Blocked, Succession
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.policy import FLUSHES
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN

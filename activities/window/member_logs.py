@@ -8,7 +8,7 @@ from activities.fence import Member, each
 from activities.observing.quorum_log import Reading, open_log, read_on, read_tail
 from activities.storage import storage_of
 from domain.errors import Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import LogFacts
 from domain.quorum_log.partition_epochs import PartitionEpochs
 

@@ -15,10 +15,10 @@ from activities.ports.zookeeper import DeleteZnode, SetZnode, ZooKeeperTree
 from activities.window.pace import Gap, Pace
 from activities.window.partition_states import PartitionStates
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.diagnosis.logs.failed_elections import MEND_FEATURE
 from domain.errors import Permanent, Transient
 from domain.policy import MigrationPolicy
 from domain.quorum_log.partition_epochs import PartitionEpochs
-from domain.zk_to_kraft.logs.failed_elections import MEND_FEATURE
 
 
 class Blocked(Exception):

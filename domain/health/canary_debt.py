@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from domain.observation import NodeView
+from domain.observed.observation import NodeView
 
 
 class CanaryDebt(StrEnum):

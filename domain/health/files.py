@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from domain.observation import NodeDisk, StorageState
+from domain.observed.observation import NodeDisk, StorageState
 
 
 class Restoration(StrEnum):

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from domain.health.files import is_startable
-from domain.observation import NodeView, RollMark
+from domain.observed.observation import NodeView, RollMark
 
 BROKER_STATE_RUNNING = 3
 """Kafka's BrokerState RUNNING (BrokerState.java)."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec
-from domain.observation import NodeMetrics, NodeView, Observation
+from domain.observed.observation import NodeMetrics, NodeView, Observation
 
 MAX_STANDBY_LAG = 20
 """Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum. Where much

@@ -1,6 +1,6 @@
 """Which partitions a restart would take below their `min.insync.replicas`."""
 
-from domain.observation import KafkaView
+from domain.observed.observation import KafkaView
 from domain.policy import MigrationPolicy
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from domain.drift.normalise import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from domain.errors import Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.record_batches import ID_BYTES, UNTOLD, Batch, Record, unsigned
 from domain.quorum_log.record_types import RecordType
 

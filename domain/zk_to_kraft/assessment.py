@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.approvals import FINAL_GATES
-from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import CHECK_OF, Assessment, Silence, Standstill
 from domain.decisions import (
@@ -22,8 +21,9 @@ from domain.decisions import (
     Wait,
     WaitReason,
 )
+from domain.diagnosis.blocker import Blocker
 from domain.drift.report import DriftReport
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight

@@ -15,7 +15,7 @@ from domain.drift.messages import rules_fingerprint as message_rules
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
-from domain.observation import ControllerZnode, ZooKeeperView
+from domain.observed.observation import ControllerZnode, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.terms import Compared
 

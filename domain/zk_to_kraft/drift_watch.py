@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
+from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.files import is_file_ours
-from domain.observation import NodeView, Observation, RollMark
+from domain.observed.observation import NodeView, Observation, RollMark
+from domain.rolling.own_file import whose_else
 from domain.zk_to_kraft.causes.case import Cause, Looked
 from domain.zk_to_kraft.modes import stage_of_disk
-from domain.zk_to_kraft.own_file import whose_else
 from domain.zk_to_kraft.situation import QuorumState
 
 GF14 = "GF14"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from domain.blocker import Blocker, blocker
 from domain.decisions import StepAction
+from domain.diagnosis.blocker import Blocker, blocker
 from domain.drift.explaining import explanation_of, tally, verdict_in_words
 from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.records import Event, Record

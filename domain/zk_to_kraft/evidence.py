@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from domain.cluster import ClusterSpec
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.comparison import (
     evidence_of_report,

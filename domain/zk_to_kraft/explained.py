@@ -8,16 +8,16 @@ from domain.decisions import (
 )
 from domain.drift.report import DriftReport
 from domain.health.replication import partitions_needing
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import Loss
+from domain.rolling.configuration_management import how_to_pause
 from domain.zk_to_kraft.comparison import (
     claim_of,
     newest_of,
     objects_of,
     told,
 )
-from domain.zk_to_kraft.configuration import how_to_pause
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from domain.cluster import ClusterSpec, ControllerSpec
 from domain.decisions import Finding
-from domain.observation import LogDir, Observation
+from domain.observed.observation import LogDir, Observation
 from domain.zk_to_kraft.situation import QuorumState
 
 IDENTITY = "PF03"

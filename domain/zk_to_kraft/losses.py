@@ -6,7 +6,7 @@ from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport, Verdict
 from domain.health.files import Restoration, restoration_of
-from domain.observation import NodeDisk, Observation, Suspect
+from domain.observed.observation import NodeDisk, Observation, Suspect
 from domain.questions import Loss
 from domain.zk_to_kraft.comparison import newest_conclusive, told
 from domain.zk_to_kraft.modes import ControllerMode

@@ -9,7 +9,7 @@ from enum import StrEnum
 from domain.cluster import Role
 from domain.decisions import NodeStage
 from domain.health.liveness import Liveness, broker_liveness, controller_liveness
-from domain.observation import MigrationGauge, NodeDisk, NodeView
+from domain.observed.observation import MigrationGauge, NodeDisk, NodeView
 from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
 
 

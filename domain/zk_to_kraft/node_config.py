@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
+from domain.configuration.properties import edit, parse, rename
+from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, merged_map, with_listener
 from domain.decisions import NodeStage
 from domain.errors import Permanent
-from domain.properties import edit, parse, rename
-from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, merged_map, with_listener
 
 
 class Feature(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import situation_of

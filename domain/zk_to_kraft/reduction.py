@@ -7,9 +7,9 @@ from domain.health.canary_debt import canary_debt
 from domain.health.files import has_metadata_log, is_file_ours, is_startable
 from domain.health.quorum import MAX_STANDBY_LAG, QuorumLeader, lag_of, quorum_leader
 from domain.health.replication import partitions_needing
-from domain.observation import KafkaView, MigrationGauge, NodeView, Observation, ZooKeeperView
+from domain.observed.observation import KafkaView, MigrationGauge, NodeView, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.configuration import marked_nodes, running_again
+from domain.rolling.configuration_management import marked_nodes, running_again
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode, is_flag_in_file, stage_of_disk
 from domain.zk_to_kraft.situation import (
     BrokerSituation,

@@ -1,7 +1,7 @@
 """The waves of a migration's rolls: who goes along with the broker whose turn it is, and the whole list for a plan.
 
 `decide` gives a roll one broker at a time, and each of its guards holds for the whole cluster: nobody down, all in sync, all
-registered. So what may be added to its step is decided after it, by `domain.waves`, and only on the two rolls forward:
+registered. So what may be added to its step is decided after it, by `domain.rolling.waves`, and only on the two rolls forward:
 
     roll 1, to hybrid    the ZooKeeper controller goes last and alone: the last registration starts Kafka's copy, and what
                          ZooKeeper has is kept right before it
@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import Decision, NodeStage, Step, StepAction
 from domain.health.replication import partitions_needing
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.waves import Fleet, Wave, next_wave, waves_of
+from domain.rolling.waves import Fleet, Wave, next_wave, waves_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import situation_of

@@ -7,9 +7,9 @@ from domain.decisions import (
     NodeStage,
 )
 from domain.health.quorum import quorum_leader
-from domain.observation import MigrationGauge, NodeView, Observation
+from domain.observed.observation import MigrationGauge, NodeView, Observation
 from domain.records import Measured, NodeStatus
-from domain.zk_to_kraft.configuration import state_of
+from domain.rolling.configuration_management import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import offset_distance

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from domain.contracts import Silence
-from domain.observation import Observation
+from domain.observed.observation import Observation
 
 MAX_BREAK = timedelta(minutes=1)
 """Between two looks, for a worker that is replaced, or a look that meets every time limit. Longer, and ZooKeeper may have been

@@ -5,12 +5,12 @@ Nothing follows from it but an alert: a migration is neither finalised nor led b
 
 from datetime import datetime
 
-from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec
 from domain.contracts import Standstill
 from domain.decisions import Decision, Revert, Step, Wait, WaitReason
+from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.quorum import quorum_leader
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 
 GF15 = "GF15"

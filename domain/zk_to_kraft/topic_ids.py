@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec
-from domain.topic_directories import TopicDirectory, TopicOnDisk, TopicZnode, name_of
+from domain.observed.topic_directories import TopicDirectory, TopicOnDisk, TopicZnode, name_of
 
 MOST_NAMED = 5
 

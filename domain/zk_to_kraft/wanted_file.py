@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec, NodeSpec, Role
+from domain.configuration.properties import edit, parse, rename
+from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
 from domain.decisions import NodeStage
 from domain.errors import Permanent
-from domain.properties import edit, parse, rename
 from domain.zk_to_kraft.node_config import (
     AUTHORIZERS_IN_KRAFT,
     KRAFT_AUTHORIZER,
@@ -32,7 +33,6 @@ from domain.zk_to_kraft.node_config import (
     stage_of,
 )
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
-from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from domain.canaries import is_reserved
 from domain.cluster import ClusterSpec, MetricsEndpoint, NodeSpec
 from domain.errors import Obstacle, Transient
-from domain.observation import KafkaView, NodeMetrics
+from domain.observed.observation import KafkaView, NodeMetrics
+from domain.observed.survey import BrokerLogDir, StartedWith
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir, StartedWith
 from playground.fakes.clients import ClientSide, FakeClient, may_write_now
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges

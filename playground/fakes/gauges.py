@@ -1,6 +1,6 @@
 """Which gauges a simulated node shows, by the mode of its process (internals, section 2)."""
 
-from domain.observation import MigrationGauge, NodeMetrics
+from domain.observed.observation import MigrationGauge, NodeMetrics
 from playground.fakes.node import VERSION, Mode
 from playground.fakes.quorum import Quorum
 

@@ -7,8 +7,8 @@ from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.ports.nodes import FileContent
 from activities.ports.zookeeper import DeleteZnode, SetZnode, ZnodeChange
 from domain.cluster import ControllerSpec, NodeSpec
+from domain.configuration.properties import ENCODING
 from domain.decisions import NodeStage
-from domain.properties import ENCODING
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

@@ -1,6 +1,6 @@
 """What a simulated quorum's log holds, as bytes: `cluster.metadata_log = FakeLog(cluster)`."""
 
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.record_types import RecordType
 from playground.fakes.cluster import FakeCluster
 from playground.log_bytes import batch, registration

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
 
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from playground.fakes.faults import Faults
 from playground.fakes.node import FakeNode, Mode
 from playground.fakes.quorum import Quorum

@@ -10,9 +10,9 @@ import javaproperties
 
 from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec
+from domain.diagnosis.machines.node_output import NodeOutput
 from domain.errors import Permanent, Transient
-from domain.machines.node_output import NodeOutput
-from domain.observation import Process
+from domain.observed.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
 from playground.fakes.node_look import (

@@ -5,7 +5,7 @@ Sources: ActivationRecordsGenerator.java; reference internals, section 3.
 
 from dataclasses import dataclass, field
 
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from playground.fakes.node import FakeNode, Mode
 from playground.fakes.topics import FakeTopic
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import NAMESPACE_OID, uuid5
 
-from domain.observation import KafkaView, PartitionFault
-from domain.waves import shared_partitions
+from domain.observed.observation import KafkaView, PartitionFault
+from domain.rolling.waves import shared_partitions
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import EndOfCopy
 from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_records import Frames, decoded, frames_of

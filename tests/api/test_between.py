@@ -11,9 +11,9 @@ from api import observing, pending
 from api.between import silent_for_all
 from api.pending import RunSeen
 from api.pollers import Poller
-from domain import pending_tasks
 from domain.contracts import TaskQueue
-from domain.pending_tasks import PendingTask
+from domain.diagnosis import pending_tasks
+from domain.diagnosis.pending_tasks import PendingTask
 from domain.worker_health import WorkerHealth
 
 PROGRAMS = {TaskQueue.WATCH: "keeperless-activities", TaskQueue.MIGRATIONS: "keeperless-workflows"}

@@ -41,12 +41,12 @@ from api.settings import ApiSettings
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.temporal_causes import Door, without_temporal
 from api.wiring import LEDGER_TIMEOUTS
-from domain import pending_tasks
-from domain.blocker import blocker
 from domain.contracts import ActivityName, HoldMessage, TaskQueue
 from domain.decisions import Finding
-from domain.machines.vital_signs import Sign
-from domain.pending_tasks import PendingTask
+from domain.diagnosis import pending_tasks
+from domain.diagnosis.blocker import blocker
+from domain.diagnosis.machines.vital_signs import Sign
+from domain.diagnosis.pending_tasks import PendingTask
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState, Progress, Waiting
 from domain.worker_health import WorkerHealth

@@ -37,9 +37,9 @@ from api.observing import ObservationFailed, _told
 from api.pending import RunSeen, run_seen
 from api.pending_activities import task_of
 from api.stumbles import words_of
-from domain import blocker_codes, pending_tasks
-from domain.blocker import Blocker
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
+from domain.diagnosis import blocker_codes, pending_tasks
+from domain.diagnosis.blocker import Blocker
 from domain.errors import Transient
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable

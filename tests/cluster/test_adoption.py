@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from temporalio.client import Client
 
+from domain.configuration.properties import ENCODING, parse
 from domain.contracts import workflow_id
 from domain.errors import Transient
-from domain.properties import ENCODING, parse
 from playground.processes import is_alive, wait_until
 from playground.rig import FileSeen, Rig
 from playground.waypoints import ONE_KRAFT, rolled

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.properties import parse
+from domain.configuration.properties import parse
 from playground.processes import wait_until
 from playground.rig import PLANNED_RESTARTS, Rig
 from playground.write_back import WriteBack

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from domain.properties import parse
+from domain.configuration.properties import parse
 from playground.clients import admin_client
 from playground.rig import PLANNED_RESTARTS, Rig
 from playground.seed import TOPICS

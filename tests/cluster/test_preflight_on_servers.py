@@ -20,10 +20,10 @@ from kazoo.client import KazooClient
 from activities.observing.observe import observe
 from activities.survey.surveying import with_survey
 from domain.cluster import BrokerSpec, ClusterSpec
+from domain.configuration.properties import ENCODING, edit
 from domain.decisions import Finding, Severity
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING, edit
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from domain.properties import ENCODING, parse
+from domain.configuration.properties import ENCODING, parse
 from domain.questions import Runbook, RunbookAction
 from playground.processes import running
 from playground.rig import Rig

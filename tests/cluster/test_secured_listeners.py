@@ -14,7 +14,7 @@ import pytest
 from activities.observing.observe import observe
 from activities.survey.surveying import with_survey
 from domain.decisions import Finding
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.properties import ENCODING
+from domain.configuration.properties import ENCODING
 from playground.rig import Rig
 from playground.seeded_secrets import seeded
 from tests.cluster.traces import traces_of

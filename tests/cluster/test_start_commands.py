@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.properties import parse
+from domain.configuration.properties import parse
 from playground import processes
 from playground.rig import PLANNED_RESTARTS, Rig
 

@@ -23,7 +23,7 @@ from activities.observing.quorum_log import open_log, read_on
 from activities.observing.suspects import strays_in_log
 from activities.storage import storage_of
 from domain.decisions import NodeStage, StepAction
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS
 from domain.zk_to_kraft.situation import DualWrite, Replication
 from playground.clients import admin_client

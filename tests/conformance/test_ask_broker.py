@@ -17,8 +17,8 @@ from activities.blockers.brokers_asked import ask_brokers
 from activities.observing.addresses import Addresses
 from activities.ports.stores import Secret
 from domain.cluster import KafkaClientSpec
+from domain.diagnosis.causes.hints import Asked
 from domain.errors import Obstacle, Transient
-from domain.zk_to_kraft.causes.hints import Asked
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 

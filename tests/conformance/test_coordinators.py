@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-import domain.coordinators
+import domain.observed.coordinators
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.observing.coordinators import counted_by_brokers
 from activities.observing.observe import Ports
 from domain.cluster import ClusterSpec
-from domain.coordinators import Miscount
+from domain.observed.coordinators import Miscount
 from domain.records import ClusterRecord
 from playground.cluster import PlaygroundCluster
 
@@ -27,8 +27,8 @@ AS_MADE = timedelta(seconds=5)
 async def test_brokers_that_run_do_not_count_what_somebody_adds(
     real_cluster: PlaygroundCluster, as_record: Callable[[ClusterSpec], ClusterRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(domain.coordinators, "AS_IT_STARTS", timedelta(0))
-    monkeypatch.setattr(domain.coordinators, "AS_IT_WAS_MADE", AS_MADE)
+    monkeypatch.setattr(domain.observed.coordinators, "AS_IT_STARTS", timedelta(0))
+    monkeypatch.setattr(domain.observed.coordinators, "AS_IT_WAS_MADE", AS_MADE)
     nobody = cast("Any", None)
     ports = Ports(nobody, SpecDrivers(), KazooEnsembles(EnvironmentAndFileSecrets()), nobody, nobody, nobody)
     cluster = as_record(real_cluster.spec)

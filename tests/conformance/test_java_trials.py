@@ -8,8 +8,8 @@ import pytest
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.survey.java_trials import trials_of, trials_of_new, try_java
 from domain.cluster import NodeSpec
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
-from domain.properties import parse
 from domain.zk_to_kraft.wanted_file import files_ahead
 from playground.cluster import PlaygroundCluster
 from playground.jars import KafkaHome

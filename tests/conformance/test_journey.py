@@ -23,11 +23,11 @@ from activities.ports.nodes import FileContent
 from activities.ports.stores import Ledger
 from activities.rolling.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
+from domain.configuration.properties import ENCODING
 from domain.decisions import NodeStage
 from domain.health.quorum import quorum_leader
-from domain.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation
+from domain.observed.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.reduction import situation_of

@@ -17,10 +17,10 @@ from activities.ports.nodes import FileContent
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode, SetZnode
 from domain.cluster import NodeSpec
+from domain.configuration.properties import ENCODING
 from domain.decisions import NodeStage
-from domain.observation import LogDir, Observation
+from domain.observed.observation import LogDir, Observation
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.reduction import situation_of

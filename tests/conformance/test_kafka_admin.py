@@ -15,10 +15,10 @@ from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.ports.kafka import KafkaAdmin
 from domain.cluster import ClusterSpec, KafkaClientSpec
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
 from domain.errors import Obstacle, Permanent, Transient
-from domain.observation import KafkaView
-from domain.properties import parse
+from domain.observed.observation import KafkaView
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.checks.unapplied import unapplied
 from playground.clients import admin_client

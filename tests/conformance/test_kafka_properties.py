@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from domain.kafka_properties import OTHERS, PASSWORDS
+from domain.configuration.kafka_properties import OTHERS, PASSWORDS
 from playground.jars import installed_kafka
 from playground.java import java_home
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.machines.notes import MachineNote
+from domain.diagnosis.machines.notes import MachineNote
 from domain.records import MigrationRecord, MigrationState, Progress
 from ledger.errors import NoSuchMigration
 from ledger.ledger import SqlLedger

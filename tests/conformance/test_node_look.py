@@ -15,9 +15,9 @@ from activities.observing.node_survey import look_at_node, request_of, run_progr
 from activities.on_node import command_of
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
-from domain.machines.notes import MachineNote
-from domain.survey import NodeLook
-from domain.topic_directories import DiskIds
+from domain.diagnosis.machines.notes import MachineNote
+from domain.observed.survey import NodeLook
+from domain.observed.topic_directories import DiskIds
 from playground.fakes.cluster import FakeCluster
 from tests.conformance.test_node_driver import local_node
 

@@ -21,9 +21,9 @@ from activities.observing.observe import observe
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
-from domain.observation import NodeView, Process
-from domain.properties import parse
-from domain.zk_to_kraft.logs.threads import OF_REQUESTS, Thread, at_work_in
+from domain.configuration.properties import parse
+from domain.diagnosis.logs.threads import OF_REQUESTS, Thread, at_work_in
+from domain.observed.observation import NodeView, Process
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
 from playground.java import java_home

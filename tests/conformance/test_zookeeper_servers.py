@@ -15,8 +15,8 @@ from activities.adapters import four_letter_words
 from activities.adapters.four_letter_words import FourLetterWords
 from activities.observing.member_trees import differing_trees
 from domain.cluster import host_and_port
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.causes.member_trees import MemberTree, Trees
+from domain.diagnosis.causes.hints import Serving
+from domain.observed.ensemble import MemberTree, Trees
 from playground import processes
 from playground.cache import silent
 from playground.cluster import prepared_runtime, stop_everything_in

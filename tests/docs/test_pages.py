@@ -10,10 +10,10 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
-from domain.blocker_codes import CODES
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
 from domain.decisions import GateName, StepAction, WaitReason
+from domain.diagnosis.blocker_codes import CODES
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
@@ -21,7 +21,7 @@ from domain.pages import docs_of
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
-from domain.zk_to_kraft.configuration import ConfigurationState
+from domain.rolling.configuration_management import ConfigurationState
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN, TOPIC_IDS
 from domain.zk_to_kraft.phases import Phase

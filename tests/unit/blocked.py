@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 
-from domain.blocker import Blocker
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.causes.hints import Hints
 from domain.errors import Obstacle
-from domain.observation import (
+from domain.observed.ensemble import MemberTree
+from domain.observed.observation import (
     MigrationZnode,
     Observation,
     PartitionFault,
@@ -15,8 +17,6 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Hints
-from domain.zk_to_kraft.causes.member_trees import MemberTree
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (

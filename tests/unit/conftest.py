@@ -24,11 +24,12 @@ from domain.cluster import (
     Role,
     ZooKeeperSpec,
 )
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
+from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Cut, DriftReport, Verdict
-from domain.machines.vital_signs import VitalSigns
-from domain.observation import (
+from domain.observed.observation import (
     OBSERVED_PROPERTIES,
     ControllerZnode,
     KafkaView,
@@ -45,7 +46,6 @@ from domain.observation import (
     StorageState,
     ZooKeeperView,
 )
-from domain.properties import parse
 from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.broker_properties import BrokerAddresses, render

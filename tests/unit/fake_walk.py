@@ -20,9 +20,9 @@ from activities.rolling.roll import Rolling
 from domain.approvals import Attempt, Rules, why_not_consumed
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
+from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
-from domain.machines.notes import MachineNote
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from playground.fakes.artefacts import FakeArtefacts

@@ -2,8 +2,8 @@
 
 from activities.node_files import FENCED_META, META, METADATA_LOG, mark_path
 from activities.ports.zookeeper import DeleteZnode, SetZnode, Znode
+from domain.configuration.properties import edit
 from domain.contracts import RevertOrder
-from domain.properties import edit
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from domain.cluster import ClusterSpec
-from domain.observation import Observation
-from domain.survey import LoginTried, PlainLogin
+from domain.observed.observation import Observation
+from domain.observed.survey import LoginTried, PlainLogin
 from tests.unit.conftest import NOW
 from tests.unit.surveys import certificate, with_node_survey, with_security
 

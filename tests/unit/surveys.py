@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from domain.cluster import ClusterSpec
-from domain.observation import OBSERVED_PROPERTIES, Observation
-from domain.properties import parse
-from domain.survey import (
+from domain.configuration.listener_security import principal_of
+from domain.configuration.properties import parse
+from domain.observed.observation import OBSERVED_PROPERTIES, Observation
+from domain.observed.survey import (
     SURVEYED_PROPERTIES,
     BrokerLogDir,
     Certificate,
@@ -25,8 +26,7 @@ from domain.survey import (
     Survey,
     ZooKeeperSurvey,
 )
-from domain.topic_directories import DiskIds, TopicZnode
-from domain.zk_to_kraft.listener_security import principal_of
+from domain.observed.topic_directories import DiskIds, TopicZnode
 from tests.unit.conftest import NOW, broker_text
 
 GIB = 1024**3

@@ -15,7 +15,7 @@ from activities.previewing import Previewing
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
-from domain.observation import Observation, Suspect
+from domain.observed.observation import Observation, Suspect
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts

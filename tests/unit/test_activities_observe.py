@@ -9,7 +9,7 @@ import pytest
 from activities.observing.in_time import all_within
 from activities.observing.observe import Early, Ports, observe
 from domain.errors import Obstacle
-from domain.observation import NodeMetrics, Observation
+from domain.observed.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite

@@ -13,7 +13,7 @@ from activities.node_files import (
 )
 from activities.ports.nodes import FileContent
 from domain.cluster import original_path
-from domain.observation import LogDir, NodeDisk, PropertiesFile, RollMark, StorageState
+from domain.observed.observation import LogDir, NodeDisk, PropertiesFile, RollMark, StorageState
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.fakes.node import FakeDriver

@@ -8,7 +8,7 @@ from activities.observing.observe import Ports, observe
 from activities.ports.stores import Ledger
 from domain.decisions import NodeStage
 from domain.errors import Transient
-from domain.observation import MigrationGauge, NodeMetrics, Observation
+from domain.observed.observation import MigrationGauge, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation

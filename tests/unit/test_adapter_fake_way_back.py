@@ -10,7 +10,7 @@ from activities.observing.observe import Ports, observe
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode
 from domain.decisions import NodeStage
-from domain.observation import ControllerZnode, MigrationGauge, MigrationZnode, NodeMetrics, Observation
+from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, NodeMetrics, Observation
 from playground.fakes import hands
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

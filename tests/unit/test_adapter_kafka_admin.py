@@ -19,7 +19,7 @@ from activities.adapters import kafka_admin
 from activities.adapters.kafka_admin.connections import Client, is_anybody_there
 from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
 from domain.errors import BrokerApart, Obstacle, Transient
-from domain.observation import PartitionFault
+from domain.observed.observation import PartitionFault
 from playground.fakes.spec import fake_spec
 
 

@@ -18,7 +18,7 @@ from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.metrics.gauges import GAUGES
 from domain.cluster import JolokiaEndpoint, MetricsEndpoint, PrometheusEndpoint
 from domain.errors import Obstacle, Transient
-from domain.observation import MigrationGauge, NodeMetrics
+from domain.observed.observation import MigrationGauge, NodeMetrics
 from playground.secured import Authority
 
 Serve = Callable[..., Awaitable[str]]

@@ -9,7 +9,7 @@ import pytest
 from activities.observing.zookeeper_view import view_of
 from activities.ports.zookeeper import Znode
 from domain.errors import Transient
-from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
+from domain.observed.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 from playground.fakes.tree import FakeTree
 
 EMPTY = ZooKeeperView(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.contracts import Assessment
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
-from domain.observation import (
+from domain.observed.observation import (
     ControllerZnode,
     MigrationGauge,
     MigrationZnode,

@@ -6,11 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Wait, WaitReason
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.causes.bulk_loads import Pace
+from domain.diagnosis.causes.hints import Hints, Serving
+from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
 from domain.drift.report import Verdict
-from domain.machines.notes import ZOOKEEPER, MachineChanges
-from domain.observation import (
+from domain.observed.observation import (
     ControllerZnode,
     LogDir,
     MigrationGauge,
@@ -24,9 +26,7 @@ from domain.observation import (
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
-from domain.zk_to_kraft.causes.bulk_loads import Pace
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling

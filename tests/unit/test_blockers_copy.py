@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.observation import (
+from domain.diagnosis.causes.hints import Hints, Serving, Unwritten
+from domain.observed.observation import (
     ControllerZnode,
     MigrationZnode,
     Observation,
@@ -13,7 +14,6 @@ from domain.observation import (
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -6,11 +6,12 @@ import pytest
 
 from activities.blockers.worth_looking import worth_reading
 from domain.decisions import NodeStage
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
+from domain.diagnosis.machines.start_place import StartPlace, StartUnit
 from domain.errors import Obstacle
-from domain.machines.node_output import NodeOutput
-from domain.machines.notes import ZOOKEEPER, MachineChanges
-from domain.machines.start_place import StartPlace, StartUnit
-from domain.observation import (
+from domain.observed.observation import (
     LogDir,
     Observation,
     Process,
@@ -18,7 +19,6 @@ from domain.observation import (
 )
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
-from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.blocked import (
     BEFORE,

@@ -4,15 +4,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.blocker import Blocker
 from domain.decisions import NodeStage
-from domain.machines.node_output import NodeOutput
-from domain.observation import (
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.observed.observation import (
     Observation,
     Process,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.hints import Hints
 from tests.unit.blocked import BEFORE, DUAL, GAPS, HYBRID, SAID, SPEC, STARTED, dead, found, keys, looked_at, rolling, silent
 from tests.unit.conftest import (
     LEADER,

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.machines.notes import OURS, MachineChanges
+from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.errors import Obstacle
-from domain.machines.notes import OURS, MachineChanges
-from domain.machines.vital_signs import VitalSigns
-from domain.observation import (
+from domain.observed.observation import (
     LogDir,
     NodeDisk,
     Process,
@@ -16,7 +17,6 @@ from domain.observation import (
 )
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent, without
 from tests.unit.conftest import (

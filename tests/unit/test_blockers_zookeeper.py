@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from domain.machines.notes import MachineChanges
-from domain.observation import (
+from domain.diagnosis.causes.hints import Hints, MemberFiles, Serving, settled
+from domain.diagnosis.machines.notes import MachineChanges
+from domain.observed.ensemble import MemberTree
+from domain.observed.observation import (
     Observation,
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.hints import Hints, MemberFiles, Serving, settled
-from domain.zk_to_kraft.causes.member_trees import MemberTree
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -29,17 +29,17 @@ from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.machines.notes import Facts, MachineNote
+from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.errors import NotLetIn, OtherLedger
 from domain.health.quorum import quorum_leader
-from domain.machines.notes import Facts, MachineNote
-from domain.machines.vital_signs import VitalSigns
-from domain.observation import PartitionFault, Unanswered
+from domain.observed.ensemble import MemberTree
+from domain.observed.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.quorum_log.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.causes.member_trees import MemberTree
 from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster

@@ -10,7 +10,7 @@ from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
 from domain.drift.messages import MessageRule, rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
-from domain.observation import MigrationZnode, Observation
+from domain.observed.observation import MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.evidence import NO_BASELINE

@@ -10,7 +10,7 @@ from domain.decisions import Gate, GateName, Step, StepAction, Wait, WaitReason
 from domain.drift.records import Severity
 from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
-from domain.observation import ControllerZnode, Observation
+from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import NO_REPORT, claim_of, names_of

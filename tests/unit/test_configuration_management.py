@@ -17,7 +17,7 @@ from domain.cluster import ClusterSpec
 from domain.contracts import StepOutcome
 from domain.decisions import Done, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
 from domain.errors import Superseded, Unsafe
-from domain.observation import PauseMark
+from domain.observed.observation import PauseMark
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import sight_of
 from domain.zk_to_kraft.preview import preview_of

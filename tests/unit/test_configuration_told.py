@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
-from domain.observation import NodeView, Observation, PauseMark
+from domain.observed.observation import NodeView, Observation, PauseMark
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
-from domain.zk_to_kraft.configuration import NOTHING_PAUSED, NOTHING_WRITTEN
+from domain.rolling.configuration_management import NOTHING_PAUSED, NOTHING_WRITTEN
 from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile
 from domain.zk_to_kraft.runbook.whole import runbook_of

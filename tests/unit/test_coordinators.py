@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.coordinators import Counter, Miscount, counters, miscounts
-from domain.observation import Process
+from domain.observed.coordinators import Counter, Miscount, counters, miscounts
+from domain.observed.observation import Process
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"

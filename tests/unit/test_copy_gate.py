@@ -10,7 +10,7 @@ from domain.contracts import Assessment
 from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
-from domain.observation import ControllerZnode, Observation
+from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import CopyReports

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from domain.zk_to_kraft.logs.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
-from domain.zk_to_kraft.logs.lines import MAX_QUOTE, Told
-from domain.zk_to_kraft.logs.said import said_in
-from domain.zk_to_kraft.logs.silence_lines import silence_in
-from domain.zk_to_kraft.logs.unconnected import UNCONNECTED, unconnected_in
+from domain.diagnosis.logs.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
+from domain.diagnosis.logs.lines import MAX_QUOTE, Told
+from domain.diagnosis.logs.said import said_in
+from domain.diagnosis.logs.silence_lines import silence_in
+from domain.diagnosis.logs.unconnected import UNCONNECTED, unconnected_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 DYING = {

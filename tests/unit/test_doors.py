@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from domain.machines.notes import MachineChanges
-from domain.machines.vital_signs import VitalSigns
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.machines.notes import MachineChanges
+from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes.doors import door_of
-from domain.zk_to_kraft.causes.hints import Hints
 from tests.unit.blocked import SOAK, SPEC, found, looked_at, silent
 from tests.unit.conftest import NOW, signs_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from domain.contracts import Standstill
 from domain.decisions import Intent, NodeStage, Wait, WaitReason
-from domain.observation import Observation, RollMark
+from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.causes.case import Looked

@@ -9,7 +9,7 @@ import pytest
 
 from domain.contracts import Assessment
 from domain.decisions import GateName, NodeStage, Refuse, Severity, Step, StepAction, Wait, WaitReason
-from domain.observation import MigrationGauge, Observation
+from domain.observed.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess, is_survey_needed
 from domain.zk_to_kraft.phases import Phase

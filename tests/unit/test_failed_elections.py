@@ -4,9 +4,9 @@ import pytest
 
 from activities.observing.poison import unelectable
 from activities.ports.zookeeper import Znode
-from domain.observation import Suspect
-from domain.zk_to_kraft.causes.hints import Hints
-from domain.zk_to_kraft.logs.failed_elections import unread_znode
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.logs.failed_elections import unread_znode
+from domain.observed.observation import Suspect
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.tree import FakeTree
 from tests.unit.blocked import SAID, STARTED, found

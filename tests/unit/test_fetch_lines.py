@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, NODE_REFUSED
-from domain.zk_to_kraft.logs.fetch_lines import said_by_controller, said_by_follower, said_by_leader
-from domain.zk_to_kraft.logs.lines import Told
-from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
-from domain.zk_to_kraft.logs.replication_lines import (
+from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, NODE_REFUSED
+from domain.diagnosis.logs.fetch_lines import said_by_controller, said_by_follower, said_by_leader
+from domain.diagnosis.logs.lines import Told
+from domain.diagnosis.logs.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
+from domain.diagnosis.logs.replication_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
@@ -18,7 +18,7 @@ from domain.zk_to_kraft.logs.replication_lines import (
     SEGMENT_TOO_SMALL,
     TOPIC_ID_DIFFERS,
 )
-from domain.zk_to_kraft.logs.running_lines import LASTING_WORDS
+from domain.diagnosis.logs.running_lines import LASTING_WORDS
 
 FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 BY_FETCHER = "(kafka.server.ReplicaFetcherThread)"

@@ -7,7 +7,7 @@ import pytest
 from activities.ports.nodes import FileContent
 from domain.cluster import ConfigurationManagement
 from domain.decisions import Severity
-from domain.machines.file_owners import Sign, signs_in_command, signs_in_file, signs_in_script
+from domain.diagnosis.machines.file_owners import Sign, signs_in_command, signs_in_file, signs_in_script
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.cluster import FakeCluster

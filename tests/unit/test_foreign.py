@@ -3,7 +3,7 @@
 import pytest
 
 from domain.decisions import Decision, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
-from domain.observation import LogDir, NodeDisk, NodeView, Observation, StorageState
+from domain.observed.observation import LogDir, NodeDisk, NodeView, Observation, StorageState
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from activities.on_node import jvm_counters
-from domain.machines.bad_signs import bad_signs
+from domain.diagnosis.machines.bad_signs import bad_signs
 from tests.unit.conftest import signs_of
 
 

@@ -5,21 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
 from domain.decisions import Wait, WaitReason
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.causes.connection_limits import ConnectionLimit
+from domain.diagnosis.causes.hints import Asked, Hints, Serving
+from domain.diagnosis.logs.threads import Standing
+from domain.diagnosis.machines.notes import MachineChanges
 from domain.errors import Obstacle
-from domain.machines.notes import MachineChanges
-from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
+from domain.observed.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
-from domain.zk_to_kraft.causes.hints import Asked, Hints, Serving
 from domain.zk_to_kraft.causes.owners import listening
 from domain.zk_to_kraft.causes.proxy_headers import PROXY_HEADER
 from domain.zk_to_kraft.causes.sparing import restart_of
-from domain.zk_to_kraft.logs.threads import Standing
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     CONNECT,

@@ -12,7 +12,7 @@ from activities.window.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Transient, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import GROUP
 from domain.zk_to_kraft.node_config import node_file
 from playground.fakes.cluster import FakeCluster

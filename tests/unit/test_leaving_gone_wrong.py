@@ -10,12 +10,12 @@ import pytest
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.window.flushing import Stall
 from activities.window.pace import Pace
+from domain.configuration.properties import edit
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Permanent, Superseded, Transient, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.policy import FLUSHES, MigrationPolicy
-from domain.properties import edit
 from domain.quorum_log.metadata_log import GROUP
 from domain.quorum_log.record_batches import read_batches
 from domain.quorum_log.record_types import RecordType

@@ -14,12 +14,12 @@ from activities.survey.broker_logins import client_properties, try_logins
 from activities.survey.certificates import certificates_in, described, is_believed
 from activities.survey.key_stores import NodeSettings, Stores, look_at_stores
 from activities.survey.listener_look import plain_login, settings_of_node
+from domain.checks.trust import is_named
 from domain.cluster import BrokerSpec
+from domain.configuration.listener_security import settings_of
+from domain.configuration.properties import parse
 from domain.errors import Permanent, Transient
-from domain.properties import parse
-from domain.survey import Registration
-from domain.zk_to_kraft.checks.trust import is_named
-from domain.zk_to_kraft.listener_security import settings_of
+from domain.observed.survey import Registration
 from playground.fakes.cluster import FakeCluster
 from playground.secured import Authority
 

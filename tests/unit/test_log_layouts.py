@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from domain.zk_to_kraft.logs.deaths import ending_of
-from domain.zk_to_kraft.logs.layouts import in_kafkas_layout
+from domain.diagnosis.logs.deaths import ending_of
+from domain.diagnosis.logs.layouts import in_kafkas_layout
 
 KAFKAS = "[2026-11-23 08:00:00,123] ERROR [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
 THROWN = ("java.io.IOException: No space left on device", "\tat kafka.log.LogManager.load(LogManager.scala:7)")

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.zk_to_kraft.logs.lines import Told, current, found_in
-from domain.zk_to_kraft.logs.running_lines import LASTING_WORDS, RUNNING
-from domain.zk_to_kraft.logs.said import with_thrown
-from domain.zk_to_kraft.logs.start_lines import epochs_lately, loading_in, waiting_in
-from domain.zk_to_kraft.logs.times import age_of, stamp_of
+from domain.diagnosis.logs.lines import Told, current, found_in
+from domain.diagnosis.logs.running_lines import LASTING_WORDS, RUNNING
+from domain.diagnosis.logs.said import with_thrown
+from domain.diagnosis.logs.start_lines import epochs_lately, loading_in, waiting_in
+from domain.diagnosis.logs.times import age_of, stamp_of
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {

@@ -16,9 +16,9 @@ from unittest.mock import Mock
 import pytest
 
 from activities.on_node import command_of, kernel, look_at_start
-from domain.machines.notes import MachineChanges
-from domain.machines.start_place import StartPlace, StartUnit
-from domain.zk_to_kraft.causes.death_signs import signs_at_death
+from domain.diagnosis.causes.death_signs import signs_at_death
+from domain.diagnosis.machines.notes import MachineChanges
+from domain.diagnosis.machines.start_place import StartPlace, StartUnit
 
 SANDBOXED = StartUnit(
     name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")

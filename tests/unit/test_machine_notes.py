@@ -18,8 +18,7 @@ from activities.observing.observe import Ports, observe
 from activities.ports.nodes import FileContent
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
-from domain.errors import Permanent, Transient
-from domain.machines.notes import (
+from domain.diagnosis.machines.notes import (
     OURS,
     ZOOKEEPER,
     MachineChanges,
@@ -28,6 +27,7 @@ from domain.machines.notes import (
     is_same_place,
     moved,
 )
+from domain.errors import Permanent, Transient
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory

@@ -10,8 +10,8 @@ from activities.adapters.nodes.local import LocalMachine
 from activities.blockers.member_files import member_files
 from activities.observing.member_copy import copy_member, needed_logs, newest_snapshots
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
+from domain.diagnosis.causes.hints import MemberFiles, Serving
 from domain.errors import Permanent, Transient
-from domain.zk_to_kraft.causes.hints import MemberFiles, Serving
 
 MIB = 1024 * 1024
 

@@ -13,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from domain.errors import Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts
 from domain.quorum_log.record_batches import crc32c, read_batches, size_of_first
 from domain.quorum_log.record_types import RecordType

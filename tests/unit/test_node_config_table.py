@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from domain.cluster import ClusterSpec, Role
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
 from domain.errors import Permanent
-from domain.properties import parse
 from domain.zk_to_kraft.node_config import (
     FEATURES,
     KRAFT_AUTHORIZER,

@@ -30,7 +30,7 @@ from activities.on_node import (
     kernel,
     note_machine,
 )
-from domain.machines.notes import JAVA_HOME, SIDES, Facts, MachineNote, changes_between
+from domain.diagnosis.machines.notes import JAVA_HOME, SIDES, Facts, MachineNote, changes_between
 from playground.processes import wait_until
 from tests.unit.conftest import NOW, await_environment
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.odd_characters import CharacterKind, odd_characters
+from domain.configuration.odd_characters import CharacterKind, odd_characters
 from tests.unit.properties_cases import SHAPES
 
 Told = tuple[CharacterKind, int, str, str, bool]

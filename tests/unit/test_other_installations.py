@@ -9,7 +9,7 @@ import pytest
 from activities.other_installations import ensure_sole_leader
 from domain.contracts import AssessRequest
 from domain.errors import Unsafe
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.records import CommandKind
 from tests.unit.blocked import DUAL
 from tests.unit.conftest import NOW, mark_of, with_part

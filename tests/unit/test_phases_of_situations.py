@@ -3,7 +3,7 @@
 import pytest
 
 from domain.decisions import NodeStage
-from domain.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
+from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.reduction import situation_of

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from domain.configuration.file_changes import unified
+from domain.configuration.properties import parse
 from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
-from domain.file_changes import unified
-from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
+from domain.observed.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
-from domain.properties import parse
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.node_config import STAGED_KEYS, STORAGE_KEYS
 from domain.zk_to_kraft.planning.basis import basis_of

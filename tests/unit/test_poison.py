@@ -8,7 +8,7 @@ import pytest
 
 from activities.observing.poison import MOST_NAMED, poisoned_znodes
 from activities.ports.zookeeper import Znode
-from domain.observation import Suspect
+from domain.observed.observation import Suspect
 from playground.fakes.tree import FakeTree
 
 SCRAM = "salt=MWx2NHBkbnc0ZndxN25vdGN4bTB5Y3U=,stored_key=wQ8NNLXwpxcS3OgdAZwmDA==,server_key=EOsY3Ug0bB9ZnQ==,iterations=8192"

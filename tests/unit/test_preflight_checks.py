@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from domain.checks.seen import Check, OfLook
 from domain.cluster import ZooKeeperSpec
+from domain.configuration.properties import edit
 from domain.decisions import Acceptance, Finding, NodeStage, Refuse, Severity, Wait, WaitReason
-from domain.observation import (
+from domain.observed.observation import (
     ControllerZnode,
     LogDir,
     MigrationZnode,
@@ -17,10 +19,8 @@ from domain.observation import (
     Unanswered,
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.properties import edit
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import assess
-from domain.zk_to_kraft.checks.seen import Check, OfLook
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
 from domain.zk_to_kraft.ruling import Ruling

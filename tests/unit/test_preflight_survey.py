@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 from domain.canaries import Leftovers
+from domain.checks.seen import Check, Surveyed
 from domain.cluster import ClusterSpec
+from domain.configuration.odd_characters import odd_characters
 from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, WaitReason
-from domain.machines.file_owners import Sign
-from domain.machines.start_place import JavaTrial, StartUnit
-from domain.observation import ControllerZnode, Observation
-from domain.observed import Suspect, Unanswered
-from domain.odd_characters import odd_characters
+from domain.diagnosis.machines.file_owners import Sign
+from domain.diagnosis.machines.start_place import JavaTrial, StartUnit
+from domain.observed.observation import ControllerZnode, Observation
+from domain.observed.parts import Suspect, Unanswered
+from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
+from domain.observed.topic_directories import DiskIds
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
-from domain.topic_directories import DiskIds
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
-from domain.zk_to_kraft.checks.seen import Check, Surveyed
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (

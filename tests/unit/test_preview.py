@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.decisions import Done, Intent, NodeStage, Step, StepAction
 from domain.health.files import Restoration, restoration_of
-from domain.observation import MigrationGauge, NodeView, Observation, Suspect
+from domain.observed.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode

@@ -1,7 +1,7 @@
 """Why a restarted node is not proven well, in the words that lead people to the cause."""
 
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
-from domain.observation import Observation, RollMark
+from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.configuration.file_changes import changes
+from domain.configuration.properties import edit, parse, rename
 from domain.errors import Malformed
-from domain.file_changes import changes
-from domain.properties import edit, parse, rename
 from tests.unit.properties_cases import SHAPES, UNREADABLE, Shape
 
 FILE = """\

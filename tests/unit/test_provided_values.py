@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from activities.observing.observe import observe
+from domain.checks.seen import NOT_READ
+from domain.configuration.properties import parse
+from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, Severity
 from domain.errors import Permanent, Transient
-from domain.observation import OBSERVED_PROPERTIES, Observation
+from domain.observed.observation import OBSERVED_PROPERTIES, Observation
+from domain.observed.survey import SURVEYED_PROPERTIES, StartedWith
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.properties import parse
-from domain.provided_values import is_provided
 from domain.records import ClusterRecord
-from domain.survey import SURVEYED_PROPERTIES, StartedWith
-from domain.zk_to_kraft.checks.seen import NOT_READ
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

@@ -12,7 +12,7 @@ from activities.adapters.nodes.local import LocalMachine
 from activities.observing import quorum_log
 from activities.observing.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import Transient, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import GROUP
 from domain.quorum_log.record_types import RecordType
 from playground.log_bytes import batch, control, registration

@@ -8,14 +8,14 @@ import pytest
 from activities.node_files import look_at_disk
 from activities.observing.node_survey import Files
 from domain.cluster import ClusterSpec
+from domain.configuration.file_changes import changes, unified
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
-from domain.file_changes import changes, unified
-from domain.observation import OBSERVED_PROPERTIES
+from domain.diagnosis.logs.said import without_secrets
+from domain.observed.observation import OBSERVED_PROPERTIES
+from domain.observed.survey import SURVEYED_PROPERTIES
 from domain.policy import MigrationPolicy
-from domain.properties import parse
 from domain.redaction import HIDDEN, is_harmless, shown_name, shown_value, stripped
-from domain.survey import SURVEYED_PROPERTIES
-from domain.zk_to_kraft.logs.said import without_secrets
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile, restorations_of

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from domain.zk_to_kraft.logs.kafka_deaths import KEYS
-from domain.zk_to_kraft.logs.lines import Found, Told
-from domain.zk_to_kraft.logs.refusals import LOGIN_REASONS, refusals_in
-from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REGISTRATION_REFUSED, TLS_FAILED
-from domain.zk_to_kraft.logs.unconnected import KINDS, fix_of_the_living
+from domain.diagnosis.logs.kafka_deaths import KEYS
+from domain.diagnosis.logs.lines import Found, Told
+from domain.diagnosis.logs.refusals import LOGIN_REASONS, refusals_in
+from domain.diagnosis.logs.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REGISTRATION_REFUSED, TLS_FAILED
+from domain.diagnosis.logs.unconnected import KINDS, fix_of_the_living
 
 HANDSHAKE = (
     "[2026-11-20 03:00:05,000] ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an authentication "

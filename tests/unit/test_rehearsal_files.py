@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.properties import parse
+from domain.configuration.properties import parse
 from domain.zk_to_kraft.rehearsal.files import chroot_of, connect_of, controller_properties
 from playground.example import example_cluster
 

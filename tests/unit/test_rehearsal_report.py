@@ -26,7 +26,7 @@ from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity
 from domain.drift.report import DriftFinding, FindingKind, Verdict
 from domain.errors import Permanent
-from domain.observation import Suspect
+from domain.observed.observation import Suspect
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.rehearsal.outcome import Equality, RehearsalLimits, RehearsalReport, Usage, advice_of, differences_of
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect, Outcome, Trial

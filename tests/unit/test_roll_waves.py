@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from domain.decisions import Decision, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.observation import KafkaView, Observation, RollMark, SharedPartitions
+from domain.observed.observation import KafkaView, Observation, RollMark, SharedPartitions
 from domain.policy import MigrationPolicy
-from domain.waves import shared_partitions
+from domain.rolling.waves import shared_partitions
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves

@@ -14,12 +14,12 @@ from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
 from activities.rolling.provisioning import Provisioning
 from domain.cluster import original_path
+from domain.configuration.properties import edit, parse
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient, Unsafe
 from domain.health.files import Restoration, restoration_of
-from domain.observation import NodeView
-from domain.properties import edit, parse
+from domain.observed.observation import NodeView
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.wanted_file import wanted_file

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from domain.by_hand.shell import FENCED
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
-from domain.observation import MigrationZnode, Observation, Suspect, Unanswered
+from domain.observed.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.preview import Files, NodeFile
-from domain.zk_to_kraft.runbook.shell import FENCED
 from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from tests.unit.conftest import (
     LEADER,

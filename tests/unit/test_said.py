@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from activities.blockers.worth_looking import worth_reading
-from domain.observation import Observation, PartitionFault, Unanswered
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.logs.lines import all_found
+from domain.diagnosis.logs.replication_lines import REMOTE_STATE
+from domain.diagnosis.logs.said import complaint_in, trouble_with, with_thrown, without_secrets
+from domain.observed.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Hints
-from domain.zk_to_kraft.logs.lines import all_found
-from domain.zk_to_kraft.logs.replication_lines import REMOTE_STATE
-from domain.zk_to_kraft.logs.said import complaint_in, trouble_with, with_thrown, without_secrets
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from domain.contracts import Assessment, Silence
 from domain.decisions import Gate, GateName, Wait, WaitReason
-from domain.observation import Observation, Unanswered
+from domain.observed.observation import Observation, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling

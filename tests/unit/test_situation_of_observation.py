@@ -8,7 +8,7 @@ import pytest
 from domain.decisions import NodeStage, Wait, WaitReason
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
-from domain.observation import (
+from domain.observed.observation import (
     ControllerZnode,
     MigrationGauge,
     MigrationZnode,

@@ -9,7 +9,7 @@ from activities.observing import standbys
 from activities.observing.observe import observe
 from domain.cluster import MetricsEndpoint
 from domain.errors import Transient
-from domain.observation import NodeMetrics, Observation
+from domain.observed.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.cluster import FakeCluster

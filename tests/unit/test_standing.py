@@ -8,13 +8,24 @@ from uuid import uuid4
 
 import pytest
 
-from domain import refused_steps, standing
-from domain.blocker import Blocker
-from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
-from domain.machines.vital_signs import Sign
-from domain.pending_tasks import PendingTask, of_clock, of_clock_here, of_standing, of_tasks, of_work
+from domain.diagnosis import refused_steps, standing
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.blocker_codes import PROGRAM_OF
+from domain.diagnosis.machines.vital_signs import Sign
+from domain.diagnosis.pending_tasks import PendingTask, of_clock, of_clock_here, of_standing, of_tasks, of_work
+from domain.diagnosis.refused_steps import Tries
+from domain.diagnosis.standing import (
+    in_hand,
+    of_commands,
+    of_machines,
+    of_refused,
+    of_restarts,
+    of_run,
+    of_waiting,
+    rolled,
+)
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -26,17 +37,6 @@ from domain.records import (
     OpenGate,
     Progress,
     Waiting,
-)
-from domain.refused_steps import Tries
-from domain.standing import (
-    in_hand,
-    of_commands,
-    of_machines,
-    of_refused,
-    of_restarts,
-    of_run,
-    of_waiting,
-    rolled,
 )
 from tests.unit.conftest import NOW
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from domain.cluster import ControllerSpec, NodeSpec, Role
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
-from domain.machines.start_command import overrides_in, told
-from domain.properties import parse
-from domain.survey import Override
+from domain.diagnosis.machines.start_command import overrides_in, told
+from domain.observed.survey import Override
 from domain.zk_to_kraft.checks.unapplied import outvoting
 from domain.zk_to_kraft.node_config import controller_file, is_staged, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file

@@ -12,7 +12,7 @@ from activities.ports.nodes import FileContent
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS
 from domain.quorum_log.record_types import RecordType
 from playground.fakes.znodes import MIGRATION, migration_record, offset_in

@@ -11,7 +11,7 @@ from activities.survey.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.decisions import NodeStage, Severity
 from domain.errors import Permanent, Transient
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed

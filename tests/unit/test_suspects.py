@@ -14,7 +14,7 @@ from activities.observing.observe import Ports, observe
 from domain.contracts import Assessment, AssessRequest, RevertOrder
 from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

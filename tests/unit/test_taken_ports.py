@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from domain.cluster import ZooKeeperMemberSpec
-from domain.machines.vital_signs import PortHolder, Sign
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.machines.vital_signs import PortHolder, Sign
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.causes.taken_ports import ports_not_bound, signs_of_holders
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_part

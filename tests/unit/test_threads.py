@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.logs.threads import (
+from domain.diagnosis.logs.threads import (
     CONVERTS_FIX,
     HOOK,
     PLUGIN_FIX,

@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from domain.decisions import Finding
-from domain.observation import Observation, PartitionFault
+from domain.observed.observation import Observation, PartitionFault
+from domain.observed.topic_directories import DiskIds
 from domain.policy import MigrationPolicy
-from domain.topic_directories import DiskIds
 from domain.zk_to_kraft.preflight import preflight
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_zookeeper
 from tests.unit.surveys import surveyed, topic_znode, with_look, with_survey_part, with_topic

@@ -6,14 +6,14 @@ import pytest
 
 from activities.observing import member_trees
 from activities.observing.member_trees import torn_trees
+from domain.diagnosis.causes.hints import Hints, Serving
+from domain.diagnosis.causes.torn_ensemble import are_torn, majority_of, sides_of
 from domain.errors import Obstacle
-from domain.observation import Unanswered
+from domain.observed.ensemble import MemberTree, Trees
+from domain.observed.observation import Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Hints, Serving
-from domain.zk_to_kraft.causes.member_trees import MemberTree, Trees
-from domain.zk_to_kraft.causes.torn_ensemble import are_torn, majority_of, sides_of
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation
 

@@ -4,7 +4,7 @@ import pytest
 
 from activities.ports.nodes import FileContent
 from domain.decisions import NodeStage
-from domain.survey import StartedWith, Unapplied
+from domain.observed.survey import StartedWith, Unapplied
 from domain.zk_to_kraft.checks.unapplied import HIDDEN, differing, unapplied
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec

@@ -11,7 +11,7 @@ from activities.observing.observe import Ports, observe
 from domain.cluster import NodeSpec, servers_in
 from domain.decisions import NodeStage
 from domain.errors import Obstacle, Transient
-from domain.observation import MigrationGauge
+from domain.observed.observation import MigrationGauge
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write

@@ -7,7 +7,7 @@ import pytest
 from activities.observing.observe import Ports, observe
 from domain.cluster import NodeSpec
 from domain.decisions import Wait, WaitReason
-from domain.observation import Process
+from domain.observed.observation import Process
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode

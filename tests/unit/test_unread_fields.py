@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from domain.observation import Observation
-from domain.observed import ObservedPart
+from domain.observed.observation import Observation
+from domain.observed.parts import ObservedPart
 
 ROOT = Path(__file__).parents[2] / "domain"
 RULES = ROOT / "zk_to_kraft"

@@ -16,8 +16,8 @@ import pytest
 
 from activities.on_node import program, waits
 from activities.on_node.kernel import names
-from domain.machines.bad_signs import bad_signs
-from domain.machines.waits import Wait, wait_in_words
+from domain.diagnosis.machines.bad_signs import bad_signs
+from domain.diagnosis.machines.waits import Wait, wait_in_words
 from tests.unit.conftest import signs_of
 
 SELF = f"{os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"

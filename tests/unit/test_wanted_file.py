@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.cluster import Role
+from domain.configuration.file_changes import changes
+from domain.configuration.properties import edit, parse
+from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP
 from domain.decisions import NodeStage
 from domain.errors import Permanent
-from domain.file_changes import changes
-from domain.properties import edit, parse
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, node_file, stage_of
-from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP
 from domain.zk_to_kraft.wanted_file import ACL_AUTHORIZER, Making, Sources, needs_sibling, wanted_file
 from tests.unit.conftest import CONNECT, broker_text, cluster_spec
 

@@ -31,11 +31,11 @@ from activities.on_node import (
     thread_states,
     watch_process,
 )
-from domain.blocker import blocker
-from domain.machines.bad_signs import bad_signs, signed
-from domain.machines.network_signs import MANY_CONNECTED, of_askers
-from domain.machines.standstill_signs import of_standstill
-from domain.machines.vital_signs import MIB, VitalSigns
+from domain.diagnosis.blocker import blocker
+from domain.diagnosis.machines.bad_signs import bad_signs, signed
+from domain.diagnosis.machines.network_signs import MANY_CONNECTED, of_askers
+from domain.diagnosis.machines.standstill_signs import of_standstill
+from domain.diagnosis.machines.vital_signs import MIB, VitalSigns
 from tests.unit.conftest import NOW, signs_of
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.waves import Fleet, Wave, largest_set, next_wave, shared_partitions, waves_of
+from domain.rolling.waves import Fleet, Wave, largest_set, next_wave, shared_partitions, waves_of
 
 Assignment = dict[str, tuple[int, ...]]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from activities.blockers.written import written
-from domain.observation import PartitionFault
+from domain.observed.observation import PartitionFault
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.topics import FakeTopic
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.zk_to_kraft.logs.lines import Told
-from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE, other_tree_in
-from domain.zk_to_kraft.logs.zookeeper_deaths import (
+from domain.diagnosis.logs.lines import Told
+from domain.diagnosis.logs.tree_digests import OTHER_TREE, other_tree_in
+from domain.diagnosis.logs.zookeeper_deaths import (
     BEHIND,
     LARGER_THAN_TAKEN,
     LIVING_KINDS,

@@ -65,7 +65,7 @@ from domain.contracts import (
     workflow_id,
 )
 from domain.decisions import GateName, Step, StepAction
-from domain.observation import PartitionFault
+from domain.observed.observation import PartitionFault
 from domain.plans import Plan
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.questions import PlanRequest

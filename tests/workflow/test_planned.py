@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.cluster import MetricsEndpoint
 from domain.errors import Transient
-from domain.observation import NodeMetrics
+from domain.observed.observation import NodeMetrics
 from domain.plans import IN_THE_WAY, MOVED, Basis
 from playground.fakes.cluster import FakeCluster
 

@@ -34,10 +34,10 @@ from activities.reaching import Unresolved
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import BrokerApart, Obstacle, Transient
-from domain.observation import KafkaView
+from domain.observed.observation import KafkaView
+from domain.observed.survey import BrokerLogDir, StartedWith
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir, StartedWith
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that mean a log's first offset and its high watermark (ListOffsetsRequest)."""

@@ -35,8 +35,8 @@ from activities.adapters.kafka_admin.transport import DIRECTLY, Manager
 from activities.reaching import Unresolved, own_fault, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Transient
+from domain.observed.survey import BrokerLogDir, StartedWith
 from domain.offsets import GroupOffset
-from domain.survey import BrokerLogDir, StartedWith
 
 logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
 

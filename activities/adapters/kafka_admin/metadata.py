@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from kafka.protocol.metadata import MetadataResponse
 
 from domain.errors import Transient
-from domain.observation import KafkaView, PartitionFault
-from domain.waves import shared_partitions
+from domain.observed.observation import KafkaView, PartitionFault
+from domain.rolling.waves import shared_partitions
 
 
 def brokers_in(metadata: MetadataResponse) -> tuple[str, frozenset[int]]:

@@ -5,7 +5,7 @@ from activities.adapters.metrics.http import Exchange
 from activities.adapters.metrics.jolokia import JolokiaMetrics
 from activities.adapters.metrics.prometheus import PrometheusMetrics
 from domain.cluster import JolokiaEndpoint, MetricsEndpoint
-from domain.observation import NodeMetrics
+from domain.observed.observation import NodeMetrics
 
 
 class EndpointMetrics:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from domain.cluster import shown
 from domain.errors import Transient
-from domain.observation import MigrationGauge, NodeMetrics
+from domain.observed.observation import MigrationGauge, NodeMetrics
 
 READ_SECONDS = 5.0
 """How long one look at a node's gauges may take in all."""

@@ -18,9 +18,9 @@ from activities.adapters.metrics.gauges import READ_SECONDS
 from activities.adapters.metrics.page_sizes import MUCH, LastPage
 from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
+from domain.diagnosis.logs.said import without_secrets
 from domain.errors import Obstacle, Transient
 from domain.quorum_log.metadata_log import shown as printable
-from domain.zk_to_kraft.logs.said import without_secrets
 
 REFUSALS = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED})
 OF_ALL_FOR_THE_NAME = 0.8

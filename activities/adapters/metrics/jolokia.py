@@ -15,7 +15,7 @@ from activities.adapters.metrics.gauges import (
 from activities.adapters.metrics.http import Exchange
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
-from domain.observation import NodeMetrics
+from domain.observed.observation import NodeMetrics
 
 OWN_ID = re.compile(r"[:,]id=(\d+)(?:,|$)")
 

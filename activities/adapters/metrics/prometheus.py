@@ -17,7 +17,7 @@ from activities.adapters.metrics.http import Exchange
 from activities.adapters.metrics.page_sizes import MUCH
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
-from domain.observation import NodeMetrics
+from domain.observed.observation import NodeMetrics
 
 METRIC = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{((?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?")
 VALUE = re.compile(r"\s+(\S+)(?:\s+-?\d+)?\s*")

@@ -8,8 +8,8 @@ from activities.adapters.nodes.plain_process import PidFileProcess
 from activities.adapters.nodes.transport import ServiceManager, Transport
 from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
-from domain.machines.node_output import NodeOutput
-from domain.observation import Process
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.observed.observation import Process
 
 
 class ComposedDriver:

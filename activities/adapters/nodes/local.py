@@ -18,8 +18,8 @@ from typing import IO, Any, TypeVar
 
 from activities.on_node.kernel import lease_holders
 from activities.ports.nodes import Completed, FileContent
+from domain.diagnosis.machines.kernel_waits import GIVE_LEASE_BACK
 from domain.errors import Permanent, Transient
-from domain.machines.kernel_waits import GIVE_LEASE_BACK
 
 T = TypeVar("T")
 

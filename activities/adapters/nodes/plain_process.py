@@ -37,10 +37,10 @@ from activities.adapters.nodes.transport import Transport
 from activities.on_node import BARE, command_of
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
+from domain.diagnosis.logs.running_lines import LASTING_WORDS
+from domain.diagnosis.machines.node_output import NodeOutput
 from domain.errors import KeeperlessError, Permanent, Transient
-from domain.machines.node_output import NodeOutput
-from domain.observation import Process
-from domain.zk_to_kraft.logs.running_lines import LASTING_WORDS
+from domain.observed.observation import Process
 
 BOOT_TIME = "import time; print(time.time() - time.clock_gettime(7))"
 """7: CLOCK_BOOTTIME."""

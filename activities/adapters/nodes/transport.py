@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from activities.ports.nodes import Completed, FileContent
-from domain.machines.node_output import NodeOutput
-from domain.observation import Process
+from domain.diagnosis.machines.node_output import NodeOutput
+from domain.observed.observation import Process
 
 
 class Transport(Protocol):

@@ -5,9 +5,9 @@ One entry, in place of one for each that does not answer: whoever looked for the
 
 from collections.abc import Iterable, Iterator
 
-from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
-from domain.machines.notes import APART, OURS
+from domain.diagnosis.blocker_codes import MACHINE
+from domain.diagnosis.machines.notes import APART, OURS
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 OF_SILENCE = frozenset({WaitReason.PART_UNKNOWN, WaitReason.NODE_NOT_READY, "GF11"})

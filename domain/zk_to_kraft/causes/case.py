@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from domain.blocker import Blocker, blocker
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
 from domain.decisions import WaitReason
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.causes.connection_limits import ConnectionLimit, limits_in
+from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.logs.lines import said_by_new
+from domain.diagnosis.logs.said import complaint_in, trouble_with
+from domain.diagnosis.logs.times import CLOCKS
 from domain.health.quorum import quorum_leader
-from domain.observation import NodeView, Observation
+from domain.observed.observation import NodeView, Observation
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
-from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit, limits_in
-from domain.zk_to_kraft.causes.hints import Hints
-from domain.zk_to_kraft.logs.lines import said_by_new
-from domain.zk_to_kraft.logs.said import complaint_in, trouble_with
-from domain.zk_to_kraft.logs.times import CLOCKS
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Situation
 

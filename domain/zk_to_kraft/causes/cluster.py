@@ -6,6 +6,12 @@ from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.causes.reassignment import CANCEL_REASSIGNMENT
+from domain.diagnosis.logs.lines import current, first_of
+from domain.diagnosis.logs.registration_lines import FENCED
+from domain.diagnosis.logs.start_lines import epochs_lately
+from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.zk_to_kraft.causes.address import unresolved_cause
 from domain.zk_to_kraft.causes.case import (
@@ -21,14 +27,8 @@ from domain.zk_to_kraft.causes.case import (
 )
 from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
 from domain.zk_to_kraft.causes.doors import door_of
-from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
-from domain.zk_to_kraft.causes.reassignment import CANCEL_REASSIGNMENT
 from domain.zk_to_kraft.causes.unreached import kept_apart
-from domain.zk_to_kraft.logs.lines import current, first_of
-from domain.zk_to_kraft.logs.registration_lines import FENCED
-from domain.zk_to_kraft.logs.start_lines import epochs_lately
-from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration
 from domain.zk_to_kraft.topic_ids import IDS_FIRST

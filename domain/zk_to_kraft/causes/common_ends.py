@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from domain.decisions import WaitReason
-from domain.machines.bad_signs import signed
+from domain.diagnosis.causes.death_signs import signs_at_death
+from domain.diagnosis.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
+from domain.diagnosis.machines.bad_signs import signed
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, some
-from domain.zk_to_kraft.causes.death_signs import signs_at_death
 from domain.zk_to_kraft.causes.file import without_data
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY
-from domain.zk_to_kraft.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
 
 MOMENT = timedelta(seconds=2)
 """Between two of them. The stamps of their logs are of one clock, and have whole seconds."""

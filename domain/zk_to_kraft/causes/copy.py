@@ -3,22 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
-from domain.health.quorum import quorum_leader
-from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
-from domain.zk_to_kraft.causes.failed_writes import (
-    GIVEN_UP,
-    failed_in,
-    in_words,
-    is_of_a_change,
-    is_of_a_stray,
-    mended,
-    offsets_of,
-)
-from domain.zk_to_kraft.causes.hints import Unwritten
-from domain.zk_to_kraft.causes.sparing import before_a_failover
-from domain.zk_to_kraft.logs.lines import Found, found_in
-from domain.zk_to_kraft.logs.migration_lines import (
+from domain.diagnosis.causes.hints import Unwritten
+from domain.diagnosis.logs.lines import Found, found_in
+from domain.diagnosis.logs.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
     NO_BROKERS_KNOWN,
@@ -30,6 +17,19 @@ from domain.zk_to_kraft.logs.migration_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
+from domain.health.quorum import quorum_leader
+from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.failed_writes import (
+    GIVEN_UP,
+    failed_in,
+    in_words,
+    is_of_a_change,
+    is_of_a_stray,
+    mended,
+    offsets_of,
+)
+from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState

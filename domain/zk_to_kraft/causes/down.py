@@ -6,25 +6,8 @@ from dataclasses import replace
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.health.files import is_startable
-from domain.health.liveness import is_known_to_have_run
-from domain.machines.bad_signs import signed
-from domain.observation import NodeView, is_started_by_us
-from domain.zk_to_kraft.causes.case import (
-    Cause,
-    Looked,
-    cause,
-    said_since_started,
-    some,
-)
-from domain.zk_to_kraft.causes.death_signs import signs_at_death
-from domain.zk_to_kraft.causes.file import NOT_WITHOUT_DATA, without_data
-from domain.zk_to_kraft.causes.lacks import before_more_heap
-from domain.zk_to_kraft.causes.unreached import OF_THE_ENSEMBLE, word_of_servers
-from domain.zk_to_kraft.causes.unready import (
-    EXPLAINED_BY,
-)
-from domain.zk_to_kraft.logs.deaths import (
+from domain.diagnosis.causes.death_signs import signs_at_death
+from domain.diagnosis.logs.deaths import (
     CURT,
     CUT_OFF,
     KILLED,
@@ -36,8 +19,25 @@ from domain.zk_to_kraft.logs.deaths import (
     ending_of,
     ending_of_started,
 )
-from domain.zk_to_kraft.logs.lines import THEN_START, before_this_process
-from domain.zk_to_kraft.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.diagnosis.logs.lines import THEN_START, before_this_process
+from domain.diagnosis.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.diagnosis.machines.bad_signs import signed
+from domain.health.files import is_startable
+from domain.health.liveness import is_known_to_have_run
+from domain.observed.observation import NodeView, is_started_by_us
+from domain.zk_to_kraft.causes.case import (
+    Cause,
+    Looked,
+    cause,
+    said_since_started,
+    some,
+)
+from domain.zk_to_kraft.causes.file import NOT_WITHOUT_DATA, without_data
+from domain.zk_to_kraft.causes.lacks import before_more_heap
+from domain.zk_to_kraft.causes.unreached import OF_THE_ENSEMBLE, word_of_servers
+from domain.zk_to_kraft.causes.unready import (
+    EXPLAINED_BY,
+)
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 
 

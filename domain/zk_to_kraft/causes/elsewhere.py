@@ -5,11 +5,11 @@ One entry, in place of one for each file that seems to be missing: whoever resto
 
 from collections.abc import Iterable, Iterator
 
-from domain.blocker_codes import MACHINE
 from domain.cluster import ClusterSpec
 from domain.decisions import WaitReason
-from domain.machines.notes import OURS
-from domain.observation import Observation
+from domain.diagnosis.blocker_codes import MACHINE
+from domain.diagnosis.machines.notes import OURS
+from domain.observed.observation import Observation
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 SEES_NOTHING = "it sees neither the properties file nor the process of any broker"

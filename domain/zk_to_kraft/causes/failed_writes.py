@@ -7,13 +7,8 @@ brokers in migration mode told of that change: that comes after the write.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from domain.health.quorum import quorum_leader
-from domain.observation import Suspect
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.member_trees import are_alike
-from domain.zk_to_kraft.causes.sparing import before_a_failover
-from domain.zk_to_kraft.logs.lines import Found, Told, all_lasting, first_of, found_in, of_this_process
-from domain.zk_to_kraft.logs.migration_lines import (
+from domain.diagnosis.logs.lines import Found, Told, all_lasting, first_of, found_in, of_this_process
+from domain.diagnosis.logs.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
     STEP_OF_MIGRATION,
@@ -22,7 +17,12 @@ from domain.zk_to_kraft.logs.migration_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
-from domain.zk_to_kraft.logs.said import with_thrown
+from domain.diagnosis.logs.said import with_thrown
+from domain.health.quorum import quorum_leader
+from domain.observed.ensemble import are_alike
+from domain.observed.observation import Suspect
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.situation import QuorumState
 
 GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)

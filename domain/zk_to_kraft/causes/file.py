@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.observation import NodeView, PropertiesFile, StorageState
+from domain.observed.observation import NodeView, PropertiesFile, StorageState
 from domain.zk_to_kraft.causes.case import (
     Cause,
     Looked,

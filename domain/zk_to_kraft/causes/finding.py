@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from domain.checks.coordinator_counts import miscounted
 from domain.decisions import Finding, WaitReason
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
-from domain.zk_to_kraft.checks.coordinators import miscounted
 
 
 def of_finding(looked: Looked, finding: Finding, *explains: WaitReason) -> Cause:

@@ -3,21 +3,21 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from domain.decisions import WaitReason
+from domain.diagnosis.causes.connection_limits import how_to_lift
+from domain.diagnosis.causes.hints import Asked
+from domain.diagnosis.logs.lines import found_in
+from domain.diagnosis.logs.running_lines import TOO_MANY_CONNECTIONS
+from domain.diagnosis.machines.network_signs import NEARER
 from domain.errors import Obstacle
-from domain.machines.network_signs import NEARER
-from domain.observed import Unanswered
+from domain.observed.parts import Unanswered
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, some, strangers
-from domain.zk_to_kraft.causes.connection_limits import how_to_lift
 from domain.zk_to_kraft.causes.doors import Door, door_of
-from domain.zk_to_kraft.causes.hints import Asked
 from domain.zk_to_kraft.causes.lag import lag_causes, leaderless_causes
 from domain.zk_to_kraft.causes.lost_addresses import lost_address
 from domain.zk_to_kraft.causes.mute import AT_ONE_BROKER, OF_OURS, each_mute, limited
 from domain.zk_to_kraft.causes.slow_links import WIDEN, queues_of
 from domain.zk_to_kraft.causes.sparing import restart_of
-from domain.zk_to_kraft.logs.lines import found_in
-from domain.zk_to_kraft.logs.running_lines import TOO_MANY_CONNECTIONS
 from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.situation import Claim, QuorumState
 

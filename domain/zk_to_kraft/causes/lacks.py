@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from domain.diagnosis.logs.lines import Found, current, found_in, of_this_process
+from domain.diagnosis.logs.silence_lines import OUT_OF_MEMORY, SILENCES, who_asked
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.logs.lines import Found, current, found_in, of_this_process
-from domain.zk_to_kraft.logs.silence_lines import OUT_OF_MEMORY, SILENCES, who_asked
 
 FEW_PARTITIONS = 20_000
 """Whose metadata take some 60 MiB of a heap."""

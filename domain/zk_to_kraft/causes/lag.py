@@ -4,12 +4,36 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from domain.cluster import Role
+from domain.configuration.listener_security import inter_broker_listener
 from domain.decisions import WaitReason
+from domain.diagnosis.causes import bulk_loads
+from domain.diagnosis.causes.connection_limits import how_to_lift
+from domain.diagnosis.causes.reassignment import UNTHROTTLE
+from domain.diagnosis.logs.failed_dirs import with_cause
+from domain.diagnosis.logs.fetch_lines import (
+    leader_asked,
+    said_by_controller,
+    said_by_follower,
+    said_by_leader,
+    said_by_zookeepers_controller,
+)
+from domain.diagnosis.logs.lines import Found, Told, found_in
+from domain.diagnosis.logs.registration_lines import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
+from domain.diagnosis.logs.replication_lines import (
+    CHANNEL_DIED,
+    FETCH_INVALID,
+    FETCH_REFUSED,
+    FETCH_STOPPED,
+    FETCHER_DIED,
+    LOG_DIR_FAILED,
+    SEGMENT_TOO_SMALL,
+    UNKNOWN_TO_LEADER,
+)
+from domain.diagnosis.logs.rolled_segments import ROLL_LESS, rolled_in
+from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
-from domain.machines.standstill_signs import of_standstill
-from domain.observation import PartitionFault
-from domain.zk_to_kraft.causes import bulk_loads
+from domain.observed.observation import PartitionFault
 from domain.zk_to_kraft.causes.case import (
     UNKNOWN_MODES,
     Cause,
@@ -20,35 +44,11 @@ from domain.zk_to_kraft.causes.case import (
     leaders_word,
     some,
 )
-from domain.zk_to_kraft.causes.connection_limits import how_to_lift
 from domain.zk_to_kraft.causes.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.causes.lacks import lack_of
 from domain.zk_to_kraft.causes.proxy_headers import of_proxy_header
-from domain.zk_to_kraft.causes.reassignment import UNTHROTTLE
 from domain.zk_to_kraft.causes.slow_links import of_slow_link
 from domain.zk_to_kraft.causes.sparing import before_a_failover, restart_of
-from domain.zk_to_kraft.listener_security import inter_broker_listener
-from domain.zk_to_kraft.logs.failed_dirs import with_cause
-from domain.zk_to_kraft.logs.fetch_lines import (
-    leader_asked,
-    said_by_controller,
-    said_by_follower,
-    said_by_leader,
-    said_by_zookeepers_controller,
-)
-from domain.zk_to_kraft.logs.lines import Found, Told, found_in
-from domain.zk_to_kraft.logs.registration_lines import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
-from domain.zk_to_kraft.logs.replication_lines import (
-    CHANNEL_DIED,
-    FETCH_INVALID,
-    FETCH_REFUSED,
-    FETCH_STOPPED,
-    FETCHER_DIED,
-    LOG_DIR_FAILED,
-    SEGMENT_TOO_SMALL,
-    UNKNOWN_TO_LEADER,
-)
-from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.situation import Claim
 

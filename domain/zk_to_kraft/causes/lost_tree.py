@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
+from domain.diagnosis.causes.torn_ensemble import ARE_TWO, Side, majority_of, sides_of
 from domain.errors import Obstacle
-from domain.observation import ZooKeeperView
+from domain.observed.observation import ZooKeeperView
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
-from domain.zk_to_kraft.causes.torn_ensemble import ARE_TWO, Side, majority_of, sides_of
 from domain.zk_to_kraft.situation import Claim, QuorumState
 
 OF_ITS_TREE = frozenset({"PF03", "PF11", "GF02", "GF11", WaitReason.BROKERS_NOT_REGISTERED, WaitReason.DUAL_WRITE_NOT_CURRENT})

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from domain.blocker import Blocker
-from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
-from domain.machines.bad_signs import bad_signs, signed
-from domain.machines.network_signs import MANY_UNREAD, of_askers, why_unheard
-from domain.machines.node_output import signs_of_output
-from domain.machines.notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
-from domain.machines.standstill_signs import of_deafness
-from domain.machines.vital_signs import Sign, VitalSigns
+from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.blocker_codes import MACHINE
+from domain.diagnosis.machines.bad_signs import bad_signs, signed
+from domain.diagnosis.machines.network_signs import MANY_UNREAD, of_askers, why_unheard
+from domain.diagnosis.machines.node_output import signs_of_output
+from domain.diagnosis.machines.notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
+from domain.diagnosis.machines.standstill_signs import of_deafness
+from domain.diagnosis.machines.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.member import moved
 from domain.zk_to_kraft.causes.owners import listening, owned_by

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from domain.decisions import WaitReason
-from domain.machines.node_output import held_by
-from domain.machines.vital_signs import Sign, VitalSigns, read_only
+from domain.diagnosis.causes.death_signs import killed_for_memory
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.logs.lines import Found
+from domain.diagnosis.logs.tree_digests import MOVE_NOTHING_YET, OTHER_TREE, other_tree_in
+from domain.diagnosis.logs.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
+from domain.diagnosis.machines.node_output import held_by
+from domain.diagnosis.machines.vital_signs import Sign, VitalSigns, read_only
+from domain.observed.ensemble import are_alike, counts_of
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.common_ends import LOOK_AT_VOLUMES
-from domain.zk_to_kraft.causes.death_signs import killed_for_memory
 from domain.zk_to_kraft.causes.failed_writes import lost_by
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.causes.member_trees import are_alike, counts_of
 from domain.zk_to_kraft.causes.sparing import before_a_failover
-from domain.zk_to_kraft.logs.lines import Found
-from domain.zk_to_kraft.logs.tree_digests import MOVE_NOTHING_YET, OTHER_TREE, other_tree_in
-from domain.zk_to_kraft.logs.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
 
 BARE = (
     "Do not start it as it is: members without data that are a majority make an empty ensemble, and the cluster's metadata is "

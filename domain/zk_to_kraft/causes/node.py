@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
+from domain.diagnosis.logs.lines import found_in
+from domain.diagnosis.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
+from domain.diagnosis.logs.running_lines import METADATA_FAULT
+from domain.diagnosis.logs.said import with_thrown
+from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
-from domain.observation import NodeView
+from domain.observed.observation import NodeView
 from domain.zk_to_kraft.causes.case import (
     DOWN_MODES,
     MAX_NAMED,
@@ -22,11 +27,6 @@ from domain.zk_to_kraft.causes.registration import left_behind, not_in_zookeeper
 from domain.zk_to_kraft.causes.silent import silent
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
-from domain.zk_to_kraft.logs.lines import found_in
-from domain.zk_to_kraft.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
-from domain.zk_to_kraft.logs.running_lines import METADATA_FAULT
-from domain.zk_to_kraft.logs.said import with_thrown
-from domain.zk_to_kraft.logs.unconnected import fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation
 

@@ -7,8 +7,8 @@ four bytes for the size of a request, and closes the connection; what was open b
 import re
 from collections.abc import Sequence
 
+from domain.diagnosis.logs.lines import Told, all_found, lately
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.logs.lines import Told, all_found, lately
 
 PROXY_HEADER = Told(
     "proxy-header",

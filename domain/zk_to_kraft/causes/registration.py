@@ -3,6 +3,19 @@
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
+from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
+from domain.diagnosis.logs.lines import found_in, lately
+from domain.diagnosis.logs.refusals import refusals_in
+from domain.diagnosis.logs.registration_lines import (
+    ANSWER_TOO_LARGE,
+    PEER_CUT,
+    PEER_UNREACHABLE,
+    REGISTRATION_OVER_QUOTA,
+    SESSION_LOST,
+    SESSION_TOO_SHORT,
+    since_registered,
+)
+from domain.diagnosis.logs.unconnected import TURNED_AWAY, fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.zk_to_kraft.causes.case import (
     Cause,
@@ -13,19 +26,6 @@ from domain.zk_to_kraft.causes.case import (
     leaders_word,
 )
 from domain.zk_to_kraft.causes.unreached import cut_off, word_of_servers
-from domain.zk_to_kraft.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
-from domain.zk_to_kraft.logs.lines import found_in, lately
-from domain.zk_to_kraft.logs.refusals import refusals_in
-from domain.zk_to_kraft.logs.registration_lines import (
-    ANSWER_TOO_LARGE,
-    PEER_CUT,
-    PEER_UNREACHABLE,
-    REGISTRATION_OVER_QUOTA,
-    SESSION_LOST,
-    SESSION_TOO_SHORT,
-    since_registered,
-)
-from domain.zk_to_kraft.logs.unconnected import TURNED_AWAY, fix_of_the_living
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Registration

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from domain.machines.vital_signs import Sign
-from domain.observation import NodeView, is_started_by_us
+from domain.diagnosis.logs.deaths import SIGNAL
+from domain.diagnosis.logs.lines import START_OF_PROCESS
+from domain.diagnosis.logs.times import times_of
+from domain.diagnosis.machines.vital_signs import Sign
+from domain.observed.observation import NodeView, is_started_by_us
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.logs.deaths import SIGNAL
-from domain.zk_to_kraft.logs.lines import START_OF_PROCESS
-from domain.zk_to_kraft.logs.times import times_of
 
 End = tuple[str, datetime]
 """A signal, and when it came."""

@@ -6,9 +6,13 @@ from dataclasses import replace
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
+from domain.diagnosis.logs.machine_deaths import LOCKED, UNLOCK
+from domain.diagnosis.logs.said import complaint_in, last_of
+from domain.diagnosis.logs.silence_lines import silence_in
+from domain.diagnosis.logs.times import stamp_of
+from domain.diagnosis.machines.standstill_signs import is_stopped_by_turns
 from domain.errors import Obstacle
-from domain.machines.standstill_signs import is_stopped_by_turns
-from domain.observation import NodeView
+from domain.observed.observation import NodeView
 from domain.zk_to_kraft.causes.address import (
     ENDPOINTS,
     GAUGES_OF_ANOTHER,
@@ -20,10 +24,6 @@ from domain.zk_to_kraft.causes.case import Cause, Looked, cause, said_since_star
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.lacks import fix_of_lack
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY, last_word, threads_word, unmeasured
-from domain.zk_to_kraft.logs.machine_deaths import LOCKED, UNLOCK
-from domain.zk_to_kraft.logs.said import complaint_in, last_of
-from domain.zk_to_kraft.logs.silence_lines import silence_in
-from domain.zk_to_kraft.logs.times import stamp_of
 from domain.zk_to_kraft.modes import left_out
 
 

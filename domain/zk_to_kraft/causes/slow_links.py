@@ -6,7 +6,7 @@ Nothing is refused and nothing is lost: small requests are quick, and the logs o
 from collections.abc import Sequence
 
 from domain.cluster import host_of
-from domain.machines.network_signs import MANY_UNREAD, queues_to
+from domain.diagnosis.machines.network_signs import MANY_UNREAD, queues_to
 from domain.zk_to_kraft.causes.case import Looked, some
 from domain.zk_to_kraft.causes.owners import listening
 

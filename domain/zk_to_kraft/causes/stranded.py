@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from domain.clocks import is_over
-from domain.machines.vital_signs import Sign
-from domain.observed import NO_ANSWER
+from domain.diagnosis.machines.vital_signs import Sign
+from domain.observed.parts import NO_ANSWER
 from domain.zk_to_kraft.causes.case import SLOW, Looked
 
 ENOUGH = 2

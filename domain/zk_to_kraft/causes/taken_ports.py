@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from domain.cluster import servers_in
-from domain.machines.vital_signs import PortHolder, Sign
-from domain.observation import NodeView
+from domain.diagnosis.logs.lines import of_this_process
+from domain.diagnosis.logs.zookeeper_deaths import of_last_start
+from domain.diagnosis.machines.vital_signs import PortHolder, Sign
+from domain.observed.observation import NodeView
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.logs.lines import of_this_process
-from domain.zk_to_kraft.logs.zookeeper_deaths import of_last_start
 
 FAILED = re.compile(r"BindException|[Aa]ddress already in use|Port already in use|failed to bind to")
 EXACT = re.compile(

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
+from domain.diagnosis.causes.hints import Serving
+from domain.diagnosis.logs.authorizer_lines import refused_node_in
+from domain.diagnosis.logs.lines import Found, current
+from domain.diagnosis.logs.refusals import refusals_in
+from domain.diagnosis.logs.registration_lines import CLUSTER_REFUSED, LOGIN_FAILED, PROTOCOL_DIFFERS, TLS_FAILED
+from domain.diagnosis.logs.said import said_in
+from domain.diagnosis.logs.unconnected import TURNED_AWAY, unconnected_in
+from domain.diagnosis.logs.zookeeper_deaths import turned_away_by
 from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.hints import Serving
-from domain.zk_to_kraft.logs.authorizer_lines import refused_node_in
-from domain.zk_to_kraft.logs.lines import Found, current
-from domain.zk_to_kraft.logs.refusals import refusals_in
-from domain.zk_to_kraft.logs.registration_lines import CLUSTER_REFUSED, LOGIN_FAILED, PROTOCOL_DIFFERS, TLS_FAILED
-from domain.zk_to_kraft.logs.said import said_in
-from domain.zk_to_kraft.logs.unconnected import TURNED_AWAY, unconnected_in
-from domain.zk_to_kraft.logs.zookeeper_deaths import turned_away_by
 
 OF_THE_ENSEMBLE = frozenset({"zookeeper-unreachable", TURNED_AWAY.name})
 """Deaths that a server of ZooKeeper may know more of."""

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
+from domain.diagnosis.logs.lines import ENDED, of_this_process
+from domain.diagnosis.logs.refusals import refusals_in
+from domain.diagnosis.logs.rolled_segments import ROLL_LESS, rolled_in
+from domain.diagnosis.logs.said import last_of, without_frames
+from domain.diagnosis.logs.start_lines import loading_in, waiting_in
+from domain.diagnosis.logs.times import CLOCKS, ZONES, age_of, stamp_of
+from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.quorum import quorum_leader
-from domain.machines.notes import ZOOKEEPER
-from domain.observation import NodeView
+from domain.observed.observation import NodeView
 from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
 from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.logs.lines import ENDED, of_this_process
-from domain.zk_to_kraft.logs.refusals import refusals_in
-from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
-from domain.zk_to_kraft.logs.said import last_of, without_frames
-from domain.zk_to_kraft.logs.start_lines import loading_in, waiting_in
-from domain.zk_to_kraft.logs.times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 EXPLAINED_BY = {

@@ -1,23 +1,10 @@
 """All checks, in the order of their codes, which are stable. The page docs/checks.md is made from here."""
 
-from domain.zk_to_kraft.checks import (
-    brokers,
-    canaries,
-    configuration,
-    controllers,
-    coordinators,
-    ensemble,
-    file_owners,
-    identity,
-    java,
-    listeners,
-    outliving,
-    own_process,
-    security,
-    unapplied,
-    zookeeper_content,
-)
-from domain.zk_to_kraft.checks.seen import Check
+from domain.checks import brokers, canaries, ensemble, file_owners, java, own_process
+from domain.checks import coordinator_counts as coordinators
+from domain.checks import service_unit as outliving
+from domain.checks.seen import Check
+from domain.zk_to_kraft.checks import configuration, controllers, identity, listeners, security, unapplied, zookeeper_content
 
 MODULES = (
     identity,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from domain.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.cluster import BrokerSpec, shown
+from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, NodeStage, Severity
-from domain.provided_values import is_provided
-from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
+from domain.rolling.own_file import role_and_ids
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
-from domain.zk_to_kraft.own_file import role_and_ids
 from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
 
 IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"

@@ -4,11 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from domain.checks.seen import Check, Seen, Surveyed, some, unverifiable
 from domain.cluster import ControllerSpec
 from domain.decisions import Finding, Severity
-from domain.observation import NodeDisk, StorageState
-from domain.survey import Directory
-from domain.zk_to_kraft.checks.seen import Check, Seen, Surveyed, some, unverifiable
+from domain.observed.observation import NodeDisk, StorageState
+from domain.observed.survey import Directory
 
 FEWEST = 3
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from domain.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
+from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, Severity
-from domain.provided_values import is_provided
-from domain.zk_to_kraft.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
+from domain.rolling.own_file import role_and_ids
 from domain.zk_to_kraft.foreign import CORRECT_SPEC, IDENTITY, foreign_storage
-from domain.zk_to_kraft.own_file import role_and_ids
 
 NEWEST_PATCH = 2
 """Of 3.9: the patch release that this product was proven against."""

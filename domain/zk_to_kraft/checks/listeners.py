@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import Finding
-from domain.provided_values import is_provided
-from domain.survey import Reached, ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import (
+from domain.checks.seen import (
     MOST_OBJECTS,
     NOT_READ,
     NOT_TOLD,
@@ -18,10 +15,13 @@ from domain.zk_to_kraft.checks.seen import (
     some,
     unverifiable,
 )
-from domain.zk_to_kraft.checks.trust import CHECKS_OF_TRUST
-from domain.zk_to_kraft.checks.validity import until_finding
-from domain.zk_to_kraft.listener_security import inter_broker_listener, protocol_of
-from domain.zk_to_kraft.protocol_map import PROTOCOL_MAP, protocols_in
+from domain.checks.trust import CHECKS_OF_TRUST
+from domain.checks.validity import until_finding
+from domain.configuration.listener_security import inter_broker_listener, protocol_of
+from domain.configuration.protocol_map import PROTOCOL_MAP, protocols_in
+from domain.configuration.provided_values import is_provided
+from domain.decisions import Finding
+from domain.observed.survey import Reached, ZooKeeperSurvey
 
 SPEAKING = ("inter.broker.listener.name", "security.inter.broker.protocol")
 """What says on which listener brokers speak to each other."""

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import Finding, Severity
-from domain.provided_values import is_provided
-from domain.survey import ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import (
+from domain.checks.seen import (
     NOT_READ,
     NOT_TOLD,
     READ_IT,
@@ -17,7 +14,10 @@ from domain.zk_to_kraft.checks.seen import (
     some,
     unverifiable,
 )
-from domain.zk_to_kraft.listener_security import ANONYMOUS, inter_broker_listener, protocol_of
+from domain.configuration.listener_security import ANONYMOUS, inter_broker_listener, protocol_of
+from domain.configuration.provided_values import is_provided
+from domain.decisions import Finding, Severity
+from domain.observed.survey import ZooKeeperSurvey
 from domain.zk_to_kraft.node_config import AUTHORIZERS_IN_KRAFT
 
 AUTHORIZER, BUILDER = "authorizer.class.name", "principal.builder.class"

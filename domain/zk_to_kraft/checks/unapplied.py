@@ -5,12 +5,12 @@ sets a key that the migration writes: Kafka would take that value, and not the f
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from domain.checks.seen import Check, Surveyed, some, unverifiable
 from domain.cluster import ClusterSpec, NodeSpec, Role
+from domain.configuration.properties import edit, parse
 from domain.decisions import Finding, NodeStage, Severity
-from domain.properties import edit, parse
+from domain.observed.survey import Override, StartedWith, Unapplied
 from domain.redaction import is_shown, shown_name
-from domain.survey import Override, StartedWith, Unapplied
-from domain.zk_to_kraft.checks.seen import Check, Surveyed, some, unverifiable
 from domain.zk_to_kraft.node_config import is_staged, node_file, stage_of
 
 CODE = "PF44"

@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from domain.connect_string import doubts, read
-from domain.decisions import Finding, Severity
-from domain.observation import ControllerZnode
-from domain.observed import Suspect
-from domain.redaction import is_shown, shown_value
-from domain.survey import ZooKeeperSurvey
-from domain.zk_to_kraft.checks.seen import (
+from domain.checks.seen import (
     MOST_OBJECTS,
     NOT_READ,
     NOT_TOLD,
@@ -21,7 +15,13 @@ from domain.zk_to_kraft.checks.seen import (
     some,
     unverifiable,
 )
-from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE
+from domain.connect_string import doubts, read
+from domain.decisions import Finding, Severity
+from domain.diagnosis.logs.failed_elections import FEATURE, MEND_FEATURE
+from domain.observed.observation import ControllerZnode
+from domain.observed.parts import Suspect
+from domain.observed.survey import ZooKeeperSurvey
+from domain.redaction import is_shown, shown_value
 from domain.zk_to_kraft.topic_ids import Cure, cure_of_no_id
 from domain.zk_to_kraft.znode_repairs import repair_of
 

@@ -4,7 +4,7 @@ In what mode a node runs is the preflight's to judge, and what moves by itself i
 """
 
 from domain.cluster import ClusterSpec
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.zk_to_kraft.situation import Situation
 
 

@@ -10,10 +10,11 @@ from datetime import datetime
 
 from domain.canaries import announced
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
+from domain.configuration.file_changes import unified
+from domain.configuration.properties import ENCODING
 from domain.decisions import Finding, GateName, NodeStage, Severity
 from domain.errors import Malformed
-from domain.file_changes import unified
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.plans import (
     FileAtStage,
     MeasuredStep,
@@ -26,10 +27,9 @@ from domain.plans import (
     nothing_answers,
 )
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING
-from domain.waves import Wave
+from domain.rolling.configuration_management import planned
+from domain.rolling.waves import Wave
 from domain.zk_to_kraft.acceptance import blockers_in, marked
-from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file

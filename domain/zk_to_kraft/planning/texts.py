@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from domain.checks.seen import some
 from domain.decisions import Finding
-from domain.survey import Survey
+from domain.observed.survey import Survey
 from domain.zk_to_kraft.checks.security import stored_passwords
-from domain.zk_to_kraft.checks.seen import some
 
 FOREIGN_CLIENTS = "PF19"
 

@@ -6,11 +6,11 @@ loopback, in a network of its own.
 """
 
 from domain.cluster import ClusterSpec, ControllerSpec
+from domain.configuration.properties import edit, parse
+from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, protocols_in
 from domain.connect_string import read
-from domain.properties import edit, parse
-from domain.zk_to_kraft.logs.copy_lines import LAYOUT
+from domain.diagnosis.logs.copy_lines import LAYOUT
 from domain.zk_to_kraft.node_config import controller_file
-from domain.zk_to_kraft.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, protocols_in
 
 HOST = "127.0.0.1"
 ZOOKEEPER_PORT, CONTROLLER_PORT = 2181, 9093

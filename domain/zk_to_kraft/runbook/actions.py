@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from domain.by_hand import kafka_tools as tools
+from domain.by_hand import shell
 from domain.cluster import ClusterSpec, ConfigurationManagement, NodeSpec, Role
+from domain.configuration.properties import parse
 from domain.decisions import NodeStage
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.properties import parse
 from domain.questions import RunbookAction
 from domain.redaction import is_shown
-from domain.zk_to_kraft.configuration import ConfigurationState, by_hand, state_of
+from domain.rolling.configuration_management import ConfigurationState, by_hand, state_of
 from domain.zk_to_kraft.preview import Files, wanted_back
-from domain.zk_to_kraft.runbook import shell, tools
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.wanted_file import Making, is_in_first_stage
 

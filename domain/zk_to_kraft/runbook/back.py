@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from shlex import quote
 
+from domain.by_hand import kafka_tools as tools
+from domain.by_hand import shell
 from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
 from domain.questions import RunbookAction
@@ -15,7 +17,6 @@ from domain.zk_to_kraft.preview import (
     flags_to_give_back,
     is_window_over,
 )
-from domain.zk_to_kraft.runbook import shell, tools
 from domain.zk_to_kraft.runbook.actions import (
     Scene,
     give_flag_back,

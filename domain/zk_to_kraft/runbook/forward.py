@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from shlex import quote
 
+from domain.by_hand import kafka_tools as tools
+from domain.by_hand import shell
 from domain.cluster import ControllerSpec
+from domain.configuration.properties import edit, parse
 from domain.decisions import NodeStage
-from domain.properties import edit, parse
 from domain.questions import RunbookAction
 from domain.redaction import is_name, is_shown
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_edited, may_finalize_by_itself, zookeeper_controller_last
@@ -13,7 +15,6 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
-from domain.zk_to_kraft.runbook import shell, tools
 from domain.zk_to_kraft.runbook.actions import (
     Scene,
     file_commands,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from shlex import quote
 
+from domain.by_hand.kafka_tools import decoder, in_one_session
 from domain.cluster import ClusterSpec, ControllerSpec
-from domain.zk_to_kraft.runbook.tools import decoder, in_one_session
 
 _EPOCHS = """
 function told(name, value) {

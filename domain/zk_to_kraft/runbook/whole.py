@@ -5,7 +5,7 @@ command is complete, and may be repeated. `forward` and `back` have the order, `
 """
 
 from domain.cluster import ClusterSpec
-from domain.observation import Observation
+from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.phases import phase_of

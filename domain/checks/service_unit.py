@@ -1,0 +1,204 @@
+"""PF43: a node that keeperless-activities starts outlives it, and can write what it wrote before."""
+
+from collections.abc import Iterator, Sequence
+
+from domain.checks.seen import Check, Surveyed, unverifiable
+from domain.decisions import Finding, Severity
+from domain.diagnosis.machines.start_place import StartPlace, StartUnit
+from domain.diagnosis.machines.vital_signs import MIB
+
+CODE = "PF43"
+EXPECTED = "nodes outlive it: KillMode=process"
+LARGEST_FILE = 2**31 - 1
+"""Bytes of a segment at most (`segment.bytes`)."""
+NO_CODE, FILTER = "MemoryDenyWriteExecute=yes", "SystemCallFilter="
+
+
+def ending_with(unit: StartUnit) -> Finding | None:
+    """The finding if a stop of that unit, or a logout, would end what was started in it, or if that is unknown."""
+    if unit.ends_at_logout:
+        return _ending_at_logout(unit)
+    if unit.kill_mode in {"process", "none"}:
+        return None
+    told = f"KillMode={unit.kill_mode}" if unit.kill_mode else "whose KillMode `systemctl show` does not show"
+    systemctl = "systemctl --user" if unit.is_users else "systemctl"
+    return Finding(
+        code=CODE,
+        object="keeperless-activities",
+        observed=f"the nodes that it starts are in the control group of {unit.name}, {told}: a stop or restart of that unit "
+        "ends them too",
+        expected=EXPECTED,
+        fix=f"Run `{systemctl} edit {unit.name}`, and add KillMode=process below [Service]. Then run `{systemctl} "
+        "daemon-reload`. It takes effect without a restart.",
+    )
+
+
+def _ending_at_logout(unit: StartUnit) -> Finding:
+    why = "and its user does not linger" if unit.is_users else "and logind has KillUserProcesses=yes"
+    cure = "`loginctl enable-linger USER` for its user, or run it" if unit.is_users else "Run it"
+    return Finding(
+        code=CODE,
+        object="keeperless-activities",
+        observed=f"the nodes that it starts are in {unit.name}, {why}: a logout ends them too",
+        expected="nodes outlive it, and the session in which it was started",
+        fix=f"{cure} as a system service, with KillMode=process. Then restart from there the nodes that it has started "
+        "already, unless its user lingers.",
+    )
+
+
+def unwritable(place: StartPlace) -> Finding | None:
+    """The finding if a node that it starts could not write its files, though other processes can."""
+    if place.unit is None or not place.read_only:
+        return None
+    inherits = f" ({', '.join(place.unit.inherits)})" if place.unit.inherits else ""
+    observed = (
+        f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} can "
+        "only be read"
+    )
+    return _of_sandbox(place.unit, observed, "nodes that it starts can write what they wrote before")
+
+
+def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
+    """The finding if a start could not open its output files."""
+    if not unopened:
+        return None
+    told = "; ".join(f"{path}: {why}" for path, why in unopened)
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"its start appends to what it cannot open: {told}",
+        expected="what keeperless-activities starts can write its output",
+        fix="If log rotation gives the file to another user (`create` of logrotate), correct that first. Then give that file "
+        "to the user of keeperless-activities (chown). Or remove it, if it is not needed: a start creates it again.",
+    )
+
+
+def kept_out(denied: Sequence[tuple[str, str]], name: str) -> Finding | None:
+    """The finding if the user that it starts as may not use its files. A running node has them open; a starting one fails."""
+    if not denied:
+        return None
+    told = "; ".join(f"{path}: {why}" for path, why in denied)
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"after a restart it could not use its own files: {told}",
+        expected="the user that a node starts as may read its file and its jars, and write its data",
+        fix="Give them back to that user: chown -R of the directory, chmod u+rwX, and for what it only reads chmod o+rX or its "
+        "group. Then correct the cause, or it comes again. Files of root in its data come from a start by hand as root (sudo "
+        "kafka-server-start.sh). Modes without `other` come from an installation under umask 077, or from a hardening script.",
+    )
+
+
+def without_code(unit: StartUnit) -> Finding | None:
+    """The finding if no JVM starts in the unit: a JVM makes the code that it runs (systemd.exec(5))."""
+    if NO_CODE not in unit.inherits:
+        return None
+    return _of_sandbox(unit, f"what it starts inherits {NO_CODE} of {unit.name}, under which no JVM starts", "nodes can start")
+
+
+def short_lived(place: StartPlace) -> Finding | None:
+    """The finding if the kernel ends what is started there after so many seconds of CPU (setrlimit(2)): by SIGKILL, without a
+    message anywhere."""
+    seconds = next((most for kind, _, _, most in place.budgets if kind == "cpu-time"), None)
+    if seconds is None:
+        return None
+    return Finding(
+        code=CODE,
+        object="limits of keeperless-activities",
+        observed=f"what it starts inherits its limit of {seconds} s of CPU time (RLIMIT_CPU): the kernel kills a node that has "
+        "used as much",
+        expected="no limit of CPU time for nodes",
+        fix=f"{_outlived_first(place.unit)}Remove that limit where keeperless-activities is started: LimitCPU= of its unit "
+        "(for a share of the CPU use CPUQuota=), `ulimit -t`, or cpu in /etc/security/limits.d. Then restart "
+        "keeperless-activities. For each node that it has started already, run `prlimit --pid PID --cpu=unlimited:unlimited`.",
+    )
+
+
+def with_small_files(place: StartPlace) -> Finding | None:
+    """The finding if what is started there may not write files as large as a segment of Kafka's may be."""
+    largest = next((most for kind, _, _, most in place.budgets if kind == "file-size"), LARGEST_FILE)
+    if largest >= LARGEST_FILE:
+        return None
+    return Finding(
+        code=CODE,
+        object="limit of file sizes of keeperless-activities",
+        observed=f"what it starts inherits its limit of {largest / MIB:.4g} MiB for a file (RLIMIT_FSIZE): a write of Kafka's "
+        "beyond that fails, and its log directory with it",
+        expected="files of 2 GiB, as large as a segment may be",
+        fix=f"{_outlived_first(place.unit)}Remove that limit where keeperless-activities is started: `ulimit -f` of the shell, "
+        "LimitFSIZE= of its unit, or fsize in /etc/security/limits.d. Then restart keeperless-activities. For each node that "
+        "it has started already, run `prlimit --pid PID --fsize=unlimited:unlimited`.",
+    )
+
+
+def filtered(place: StartPlace) -> Finding | None:
+    """The finding for a node whose process has no filter of system calls. Other settings of units filter calls as well, and do
+    not affect Kafka (RestrictRealtime=)."""
+    is_meant = place.unit is None or any(setting.startswith(FILTER) for setting in place.unit.inherits)
+    if not place.is_filtered or not is_meant:
+        return None
+    return Finding(
+        code=CODE,
+        object="system calls of keeperless-activities",
+        observed="what it starts inherits its filter of system calls (Seccomp: 2 in its /proc/PID/status), and the running "
+        "process has none: under it a broker may start and follow, but serve neither followers nor consumers (sendfile)",
+        expected="no filter of system calls for nodes",
+        fix=f"{_outlived_first(place.unit)}Remove the filter where keeperless-activities is started ({FILTER} of its unit, or "
+        "the seccomp profile of a container). Then restart keeperless-activities. If brokers are known to serve under that "
+        "filter, accept this finding instead.",
+    )
+
+
+def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
+    """A finding about the unit: accepting that nodes end with keeperless-activities does not accept that they cannot start."""
+    return Finding(code=CODE, object=unit.name, observed=observed, expected=expected, fix=out_of_the_sandbox(unit))
+
+
+def out_of_the_sandbox(unit: StartUnit) -> str:
+    systemctl = "systemctl --user" if unit.is_users else "systemctl"
+    return (
+        f"{_outlived_first(unit)}Run `{systemctl} edit {unit.name}`, and remove what Kafka cannot work with (ReadWritePaths= "
+        f"opens single directories). Run `{systemctl} daemon-reload`. Then restart {unit.name}: what runs keeps the settings "
+        "that it was started with."
+    )
+
+
+def _outlived_first(unit: StartUnit | None) -> str:
+    """What to do before keeperless-activities is restarted."""
+    is_outlived = unit is None or unit.kill_mode in {"process", "none"}
+    return "" if is_outlived else "Give it KillMode=process first, or its restart ends every node that it has started. "
+
+
+def _outlived(seen: Surveyed) -> Iterator[Finding]:
+    """Yield each finding about a unit once: the unit is mostly the same for all nodes."""
+    looks = {node.id: seen.node(node.id).look for node in seen.spec.nodes}
+    for node_id, look in looks.items():
+        if look is None:
+            name = seen.name(node_id)
+            fix = "Make python3 available to the driver on the node. Or set KillMode=process yourself, and accept this finding."
+            yield unverifiable(CODE, name, seen.survey.why_missing(f"look at {name}"), EXPECTED, fix, Severity.BLOCKER)
+    units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
+    for unit in units:
+        yield from filter(None, (ending_with(unit), without_code(unit)))
+    there = [(seen.name(node_id), look) for node_id, look in looks.items() if look is not None]
+    yield from filter(None, (shut_out(look.unopened, name) for name, look in there))
+    yield from filter(None, (kept_out(look.denied, name) for name, look in there))
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        holds="nodes that keeperless-activities starts are not ended with it, and can start in its unit, and write there",
+        because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
+        "restart of keeperless-activities would stop every node that was restarted so far, at the same time. So does a logout "
+        "if users' processes do not outlive it",
+        source="the control group of what is run on the node, `systemctl show --property=KillMode`; for a user's unit whether "
+        "that user lingers, for a session KillUserProcesses of logind. Before each stop also whether the node's directories "
+        "can be written from inside that unit: what is started there inherits its sandbox, its limit of CPU time, and its "
+        "filter of system calls, if the running process has none. Files to which a start appends are opened in the same way, "
+        "which changes nothing in them. The node's own file, its jars and its data are compared, by owner, group and mode, "
+        "with the user to which its start command switches (setpriv, runuser, sudo, gosu …), or else with its present user",
+        unverifiable="python3 cannot be run on the node",
+        of_survey=(_outlived,),
+    ),
+)

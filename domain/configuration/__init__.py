@@ -1,0 +1,1 @@
+"""What a node's properties file says, read as Kafka reads it."""

@@ -1,0 +1,1 @@
+"""Searches for causes, each a function from a case to causes."""

@@ -1,0 +1,224 @@
+"""The lines of a log as they were said: how loudly, when, and without what nobody may see of them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise, takewhile
+
+from domain.diagnosis.logs.authorizer_lines import OF_A_NODE
+from domain.diagnosis.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, OF_OTHERS, STALE, Found, current
+from domain.diagnosis.logs.times import times_of
+from domain.redaction import SECRETIVE, stripped
+
+CHARACTERS_JUDGED = 800
+"""Of a line: short enough for any layout."""
+SHOWN_LINES = 3
+"""Of the errors that are not known, those that are shown."""
+
+PLACE = re.compile(r"^\s*at (?:[\w.@-]*/+)*([\w.$<>]+)\(")
+OF_JAVA = re.compile(r"(?:javax?|jdk|sun|com\.sun|scala)\.")
+OF_KAFKA_AND_JAVA = re.compile(
+    OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.(?:apache\.(?:kafka|zookeeper|log4j|logging)|slf4j|eclipse\.jetty))\."
+)
+LEVEL = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+(?:\[myid:\d*\]\s+-\s+)?\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
+)
+"""In Kafka's layout, in ZooKeeper's own, and in many that people have."""
+TROUBLE = re.compile(
+    r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
+)
+FOLLOWS = re.compile(
+    r"\bPartition \S{1,260} marked as failed|\bNot sending request \w+ .*, since it is offline|"
+    r"\bNon-monotonic update of high watermark\b"
+)
+"""Every change of a leader leaves some, and every stop of a broker. Where it lasts, that is told of itself (`fetch_lines`)."""
+PAST_ITS_LOG = re.compile(
+    r"Exception in thread \"|.{0,40}\bVM warning: (?:CodeCache|CodeHeap|INFO: os::|Attempt|Failed|[Uu]nable|There is ins)"
+)
+"""What a JVM that runs prints itself, with no time: a thread that has died, a cache that is full."""
+HANDLING = re.compile(r"\bUnexpected error handling request ")
+RETRIED = re.compile(r"\b[Ww]ill retry\b")
+OF_ITS_LOG = re.compile(r"log4j:(?:WARN|ERROR) ")
+"""What a logger prints itself that cannot write, or read its settings: nobody dies of that, whatever is thrown below it."""
+FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
+OF_A_LOGGER = "log4j"
+"""In place of a level."""
+LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN", OF_A_LOGGER})
+ERROR = re.compile(
+    r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
+    r"Fault)\b|"
+    r"(?:Fatal |FATAL )?[Ee]rror\b|# +\w|Terminating due to|\[\d+\.\d+s\]\[error\])|: (?:not found|No such file or directory|"
+    r"Permission denied)$"
+)
+THROWN = re.compile(
+    r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
+)
+CHAIN = re.compile(f"(?:{THROWN.pattern})+")
+"""Of what was thrown for another that was thrown."""
+REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
+OF_ZOOKEEPERS_ANSWER = r"KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?"
+OF_A_LOGIN = r"Not(?:After|Before): [A-Z][\w :]{1,40}|Invalid username or password|(?<=unknown user): [a-z_][\w-]{0,31}$"
+TOP = r"(?:apps?|boot|data|disk|etc|home|lib|media|mnt|opt|root|run|s?bin|srv|te?mp|usr|u|var|vol(?:ume)?s?)\d{0,3}"
+PATH = rf"(?<![\w+=/])(?:/{TOP}(?:/[\w.-]+)+|(?:/[a-z0-9._-]+){{2,}})(?![\w+=/])"
+"""Below a directory that machines have, else in small letters only: what is encoded has others as well."""
+WHO_SPEAKS = (
+    r"\[(?:Partition [\w.-]{1,250}|[A-Z]\w{2,40})(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]"
+)
+OF_THE_SYSTEM = (
+    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
+    r"No space left on device|Read-only file system|Resource temporarily unavailable)\b"
+)
+OF_A_REQUEST = r"(?<=RequestHeader\()apiKey=[A-Z_]{2,41}, apiVersion=\d{1,3}(?=[,)])"
+OF_A_JVM = r"(?:Unrecognized|Improperly specified) VM option '[\w:+.=-]{1,60}'"
+ADDRESS = r"(?:(?:(?<=server )|(?<=address )|(?<=to )|(?<=[(]))[\w.-]{1,80}/|(?<![\w=@:/.-]))\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
+CLOCK = r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])"
+PLAIN = re.compile(
+    f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, OF_A_REQUEST, OF_A_JVM, ADDRESS, CLOCK))})"
+)
+"""Words that hold no secret."""
+SUBJECT = re.compile(r" \[[\w .,=/:-]{1,200}\]")
+"""What a line begins with, below Kafka's loggers: who speaks, and of which partition or directory."""
+PROGRAM = r"(?:[\w.+-]{0,60}/[\w./+-]{1,60}|[\w.+-]{1,60}\.sh|java|jsvc|python3?|numactl|taskset|ionice|chrt|gosu|su-exec)"
+SPEAKER = re.compile(
+    r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
+    rf"(?:['‘]{PROGRAM}['’]: )?"
+)
+"""What runs a start command, and the program that it names: of any other word nobody knows what it is."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line with the level of what it belongs to, empty where it has none, and when it was said (`times_of`)."""
+
+    text: str
+    level: str
+    at: datetime | None
+
+    @property
+    def is_of_the_living(self) -> bool:
+        return self.level in LIVING
+
+    @property
+    def has_level(self) -> bool:
+        """Of a log of Kafka's, as no start command has."""
+        return self.level not in {"", OF_A_LOGGER}
+
+    @property
+    def is_error(self) -> bool:
+        return not self.is_of_the_living and ERROR.search(self.text) is not None
+
+
+def said_in(lines: Sequence[str]) -> Iterator[Said]:
+    level, bare = "", without_frames(lines)
+    for line, at in zip(bare, times_of(bare), strict=True):
+        if found := LEVEL.match(line):
+            level = found[1]
+        elif OF_ITS_LOG.match(line):
+            level = OF_A_LOGGER
+        elif not OF_A_TRACE.match(line):
+            level = ""
+        if line.strip():
+            yield Said(line[:CHARACTERS_JUDGED], level, at)
+
+
+def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line for line in lines if not FRAME.match(line))
+
+
+def complaint_in(lines: Sequence[str], since: timedelta = STALE) -> str:
+    """The last error that a process which runs has told of, else its last warning, with what that was caused by; empty where it
+    complains of nothing. Nothing that is long over (`current`), but for errors since what they may explain has begun, `since`
+    ago.
+
+    What has thrown something, or will be tried again, is a warning, however softly it is said. What it says of clients counts
+    where it says nothing else.
+    """
+    lately, since_then = _complaints(current(lines)), _complaints(current(lines, max(since, STALE)))
+    errors = [block for block in since_then if block[0].level in FAILURES]
+    warnings = [block for block in lately if _is_warning(block)]
+    own = [[block for block in found if not _is_of_clients(block[0].text)] for found in (errors, warnings)]
+    told = next(filter(None, (*own, errors, warnings)), [])
+    return in_short(told[-1]) if told else ""
+
+
+def _is_of_clients(head: str) -> bool:
+    return OF_OTHERS.search(head) is not None or (HANDLING.search(head) is not None and OF_A_NODE.search(head) is None)
+
+
+def _complaints(lines: Sequence[str]) -> list[list[Said]]:
+    return [block for block in blocks(list(said_in(lines))) if not FOLLOWS.search(block[0].text)]
+
+
+def _is_warning(block: Sequence[Said]) -> bool:
+    head = block[0]
+    return head.level in WARNINGS or len(block) > 1 or RETRIED.search(head.text) is not None or _is_past_its_log(head)
+
+
+def _is_past_its_log(one: Said) -> bool:
+    return PAST_ITS_LOG.match(one.text) is not None
+
+
+def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Each line with what was thrown below it."""
+    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text) or _is_past_its_log(one)]
+    for head, until in pairwise([*heads, len(said)]):
+        below = takewhile(lambda one: one.level, said[head + 1 : until])
+        yield [said[head], *(one for one in below if THROWN.match(one.text))]
+
+
+def in_short(block: Sequence[Said]) -> str:
+    """A line, with the last that was thrown below it."""
+    return shown([block[0], *block[1:][-1:]])
+
+
+def with_thrown(found: Found) -> str:
+    """Its words, with the last that was thrown there."""
+    thrown = [line for line in found.thrown if THROWN.match(line) and found.quote not in line]
+    words = without_secrets(thrown[-1][:CHARACTERS_JUDGED].removeprefix("Caused by: "))[:MAX_QUOTE] if thrown else ""
+    return f"{found.quote}: {words}" if thrown else found.quote
+
+
+def trouble_with(lines: Sequence[str], *names: str) -> str:
+    """The last that this process has said of one of these that did not go as it should; empty where there is nothing."""
+    about = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    found = [
+        block
+        for block in blocks(list(said_in(current(lines))))
+        if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block) and not FOLLOWS.search(block[0].text)
+    ]
+    return in_short(found[-1]) if found else ""
+
+
+def foreign_place(lines: Sequence[str]) -> str:
+    """Of the last stack trace that has one the first place that is neither Kafka's nor Java's, but a plug-in's; else empty. Of
+    those of a logger nobody dies."""
+    found, is_new, is_of_its_log = "", True, False
+    for line in lines:
+        place = PLACE.match(line)
+        if place is None:
+            is_of_its_log = OF_ITS_LOG.match(line) is not None or (is_of_its_log and OF_A_TRACE.match(line) is not None)
+            is_new = not is_of_its_log
+        elif is_new and not OF_KAFKA_AND_JAVA.match(place[1]):
+            found, is_new = place[1], False
+    return found[:CHARACTERS_JUDGED]
+
+
+def last_of(lines: Sequence[str]) -> str:
+    """The last line, of whatever kind."""
+    return shown(list(said_in(lines))[-1:])
+
+
+def shown(said: Sequence[Said]) -> str:
+    return " | ".join(without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
+
+
+def without_secrets(text: str) -> str:
+    """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
+    found = LEVEL.match(text) or CHAIN.match(text) or SPEAKER.match(text)
+    begun = found.end() if found is not None else 0
+    subject = SUBJECT.match(text, begun) if LEVEL.match(text) else None
+    begun = subject.end() if subject is not None and not SECRETIVE.search(subject[0]) else begun
+    parts = PLAIN.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
+    told = "".join(part if number % 2 else stripped(part, is_prose=True) for number, part in enumerate(parts))
+    return (text[:begun] + told).strip()

@@ -1,0 +1,92 @@
+"""`StartPlace`: in what a process is that keeperless-activities starts on a node's machine, and what is used up there.
+
+A sandbox of systemd's outlives KillMode=process: whatever is started in a unit has its mounts, its filters and its limits until
+it ends, though the unit's own files are changed or it is restarted.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from domain.decisions import NodeStage
+from domain.observed.parts import ObservedPart
+
+
+class StartUnit(ObservedPart):
+    """A unit of systemd's, or of a user's. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where nobody tells.
+
+    `ends_at_logout`: so does the last logout of its user. `inherits`: its settings that keep from something whatever is started
+    in it, as `ProtectSystem=strict`.
+    """
+
+    name: str
+    is_users: bool = False
+    kill_mode: str
+    ends_at_logout: bool = False
+    inherits: tuple[str, ...] = ()
+
+
+class JavaTrial(ObservedPart):
+    """A JVM that was tried in such a place, with the file of a stage or without one. `command`: its java. `untried`: why it was
+    not. `failed`: how it ended, where that was not well; `agents`: where without these it was. `refused`: where it was, and
+    Kafka does not take that file, or has not read it in time (`is_late`). `overridden`: keys that its start command gave to it
+    before the file.
+    """
+
+    stage: NodeStage | None = None
+    command: str | None = None
+    untried: str | None = None
+    failed: str | None = None
+    agents: str | None = None
+    refused: str | None = None
+    is_late: bool = False
+    overridden: tuple[str, ...] = ()
+
+
+class StartPlace(ObservedPart):
+    """`unit`: `None` where that is none of systemd's. `read_only`: of the directories that the node writes into, those that can
+    only be read in the mounts of whatever is started there, though their file systems can be written. `unopened`: of the files
+    that a start appends to, those that it could not open, and why. `budgets`: by kind and
+    where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
+    (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no. `moved`: log directories
+    that lead elsewhere now than when the process that runs opened them. `held_by`: other processes that have them open, where
+    it has none. `denied`: what it reads or writes that whoever it will be may not use, and why. `unheld`: log directories whose
+    lock the process that runs does not hold; `elsewhere`: others whose lock it holds; `unseen`: of these it could not be seen.
+    """
+
+    unit: StartUnit | None
+    read_only: tuple[str, ...] = ()
+    unopened: tuple[tuple[str, str], ...] = ()
+    budgets: tuple[tuple[str, str, int, int], ...] = ()
+    is_filtered: bool = False
+    gatekeepers: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    held_by: tuple[str, ...] = ()
+    denied: tuple[tuple[str, str], ...] = ()
+    unheld: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+OPTIONS_OF_USER = {
+    "setpriv": ("--reuid", "--ruid"),
+    "runuser": ("-u", "--user"),
+    "sudo": ("-u", "--user"),
+    "chpst": ("-u",),
+    "start-stop-daemon": ("-c", "--chuid"),
+}
+"""By program, what it is told the user by that it becomes."""
+NAMED_FIRST = frozenset({"gosu", "su-exec", "s6-setuidgid", "setuidgid", "su", "runuser"})
+"""Programs whose first argument that is no option is the user."""
+
+
+def user_of_start(command: Sequence[str]) -> str:
+    """Whom a start command makes of itself, by name or number; empty where that is nobody else, or not to be seen in it."""
+    program, arguments = PurePosixPath(command[0]).name, command[1:]
+    for option in OPTIONS_OF_USER.get(program, ()):
+        joined = next((one.partition("=")[2] for one in arguments if one.startswith(f"{option}=")), "")
+        following = next((after for before, after in pairwise(arguments) if before == option), "")
+        if joined or following:
+            return (joined or following).partition(":")[0]
+    first = next((one for one in arguments if not one.startswith("-")), "")
+    return first.partition(":")[0] if program in NAMED_FIRST else ""

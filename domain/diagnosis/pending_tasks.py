@@ -1,0 +1,296 @@
+"""Causes that lie in what Temporal says of tasks: who takes none, what is paused or put off, and clocks that disagree. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from domain.clocks import AHEAD, is_ahead, is_over
+from domain.contracts import TaskQueue
+from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.blocker_codes import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, PROGRAM_OF, SLOW_ACTIVITY, STEP_FAILING
+from domain.diagnosis.machines.bad_signs import signed
+from domain.diagnosis.machines.vital_signs import Sign
+from domain.records import Event, Waiting
+
+UNTAKEN = timedelta(seconds=5)
+"""How long a task may lie before nobody is there to take it. A busy worker takes one within moments."""
+
+SILENT = timedelta(seconds=10)
+"""A worker that is at a task says so every seven seconds at the latest."""
+
+MOST_TOLD = 4
+"""Of tasks in work."""
+
+STANDS = timedelta(minutes=2)
+"""How long an attempt may be at one and the same before it is told what that is."""
+
+STANDS_QUIETLY = timedelta(seconds=8)
+"""The same where nothing else is known that would be in the way."""
+
+WORKING = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
+"""Queues of tasks that come to an end soon, as a rule."""
+
+OF_CHECKS = (
+    "Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
+    "executors free: its own web UI lists them. KEEPERLESS_SPARK=off in the environment of {0}, and a restart of it, compares "
+    "without), the disk and the processors of {0}, its log. Where it reads or compares much, let it. Restarting that program "
+    "begins it anew, and costs nothing but the time."
+)
+OF_EFFECTS = (
+    "Give it a moment: it ends by itself, or is given up and told with what it came to. If it lasts, look there what it has "
+    "begun (`ps --forest` below {0}), and what that waits for."
+)
+
+SETTLED = timedelta(seconds=20)
+"""An attempt that has been in work for so long goes well so far, whatever the one before came to."""
+
+LONGEST_PAUSE = timedelta(seconds=30)
+"""Between two attempts at an activity: 15 s, and what Temporal and its clock add."""
+
+RESET = "`temporal activity reset {} --restore-original-options`"
+"""It runs at once what is between two attempts, and hands out anew what nobody has."""
+
+
+@dataclass(frozen=True)
+class PendingTask:
+    """What Temporal says of one activity of the run, or of its workflow task.
+
+    `begun_at`: since when it is so; of what is between two attempts, when the last one ended. `due_at`: from when on this
+    attempt could be taken. `taken_at`: since when it is in work, at `worker`; `None` while it is not. `heard_at`: when that
+    worker said last that it is at it; `None` where it need not. `signs`: what keeps workers from it. `at`: what that worker
+    said last that it is at, and `at_since` since when; empty and `None` where it does not say. `error`: of the last attempt;
+    empty where that was the loss of a worker. `paused`: by whom and why; empty where it is not. `fix`: where there is a better
+    one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
+    there since it could be taken, and is not given it; empty where nobody does. `last_asked`: who has asked there last, as a
+    sentence without a stop; empty where that is not known. `has_run_out`: the attempt before ran out of its time, so that this
+    one may be in work for long and yet not go well.
+    """
+
+    what: str
+    queue: str
+    begun_at: datetime
+    due_at: datetime
+    taken_at: datetime | None = None
+    worker: str = ""
+    heard_at: datetime | None = None
+    signs: tuple[Sign, ...] = ()
+    at: str = ""
+    at_since: datetime | None = None
+    attempt: int = 1
+    error: str = ""
+    paused: str = ""
+    fix: str = ""
+    named: str = ""
+    asked_by: str = ""
+    last_asked: str = ""
+    has_run_out: bool = False
+
+
+def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
+    """Tasks that nobody takes, one entry for each program that is missing; what is paused; what fails again and again."""
+    missing: dict[str, PendingTask] = {}
+    for task in tasks:
+        is_in_work = task.taken_at is not None and now - task.taken_at > SETTLED and not task.has_run_out
+        if task.paused and task.taken_at is None:
+            yield blocker(
+                PAUSED,
+                task.what,
+                observed=f"paused in Temporal {task.paused}"[:MOST_OBSERVED],
+                expected="it goes on",
+                fix=task.fix,
+                since=task.begun_at,
+            )
+        elif task.named and (kept := _kept_by_temporal(task, now)) is not None:
+            yield kept
+        elif is_untaken(task, now):
+            missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
+        elif task.heard_at is not None and is_silent(task, now):
+            yield _silent(task, now - task.heard_at)
+        elif (standing := _standing_still(task, now, STANDS)) is not None:
+            yield standing
+        elif task.error and task.attempt > 1 and not is_in_work:
+            yield blocker(
+                STEP_FAILING,
+                task.what,
+                observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:MOST_OBSERVED],
+                expected="it succeeds",
+                fix=task.fix or "It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
+                since=task.begun_at,
+            )
+    for task in missing.values():
+        said = f". The attempt before failed: {task.error}" if task.error else ""
+        heard = f". {task.last_asked}" if task.last_asked else ""
+        entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}{heard}", task.due_at)
+        yield signed(entry, task.signs, MOST_OBSERVED)
+
+
+def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
+    """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
+    for task in tasks:
+        if (entry := _standing_still(task, now, STANDS_QUIETLY) or _wordless(task, now)) is not None:
+            yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
+
+
+def is_untaken(task: PendingTask, now: datetime, patience: timedelta | None = None) -> bool:
+    """Whether it lies there for too long. An attempt after another may be due later: Temporal pauses before it."""
+    is_due = task.attempt == 1 or task.due_at <= now
+    return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN if patience is None else patience)
+
+
+def is_silent(task: PendingTask, now: datetime) -> bool:
+    """Whether who is at it has not said so for too long."""
+    return task.heard_at is not None and now - task.heard_at > SILENT
+
+
+def _kept_by_temporal(task: PendingTask, now: datetime) -> Blocker | None:
+    """Of an activity that is not given to who asks, or comes later than ours ever do: not only by a clock that was set back."""
+    is_between = task.taken_at is None and task.attempt > 1 and task.due_at - now > UNTAKEN
+    if is_between and task.due_at - task.begun_at > LONGEST_PAUSE:
+        return _put_off(task, now)
+    return _not_given(task) if task.asked_by and is_untaken(task, now) else None
+
+
+def _put_off(task: PendingTask, now: datetime) -> Blocker:
+    pause, left = _in_words(task.due_at - task.begun_at), _in_words(task.due_at - now)
+    failed = f"failed: {task.error}" if task.error else "has failed, and Temporal does not tell any more at what"
+    return blocker(
+        STEP_FAILING,
+        task.what,
+        observed=f"attempt {task.attempt} is due at {task.due_at:%H:%M:%S} UTC, in {left}: Temporal pauses for {pause}, "
+        f"because somebody has changed this activity's options. The last one {failed}"[:MOST_OBSERVED],
+        expected="it is tried again within 15 s",
+        fix=f"{RESET.format(task.named)} runs it now, and gives it its own pauses back. Before that mend what it failed at, if "
+        f"that is there still; the log of {PROGRAM_OF.get(task.queue, task.queue)} has it too.",
+        since=task.begun_at,
+    )
+
+
+def _in_words(time: timedelta) -> str:
+    seconds = time.total_seconds()
+    return f"{seconds / 60:.0f} minutes" if seconds >= 100 else f"{seconds:.0f} s"
+
+
+def _not_given(task: PendingTask) -> Blocker:
+    """Not an order to start a worker: Temporal may have lost it, or somebody has put it on another queue."""
+    said = f". The attempt before failed: {task.error}" if task.error else ""
+    return blocker(
+        NO_WORKER,
+        task.what,
+        observed=f"nobody has it since {task.due_at:%H:%M:%S} UTC, although {task.asked_by} asks for tasks on task queue "
+        f"{task.queue}, and is not given it{said}"[:MOST_OBSERVED],
+        expected="Temporal gives it to who asks",
+        fix="Do not restart a worker for this. If that lasts for longer than ten seconds, Temporal has lost it, as it may when "
+        f"it or its database was restarted or restored: {RESET.format(task.named)} hands it out anew.",
+        since=task.due_at,
+    )
+
+
+def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | None:
+    """Workers that live, and take no more: they have as many in work as they do at once. `tasks`: with their clusters. Of who
+    is silent nobody knows whether he lives.
+    """
+    alive = [(cluster, task) for cluster, task in tasks if task.heard_at and not is_over(task.heard_at, now, SILENT)]
+    if not alive:
+        return None
+    told = [f"{task.worker} at {task.what} of {cluster} since {task.taken_at:%H:%M:%S} UTC" for cluster, task in alive]
+    return Sign(
+        f"Who takes tasks there lives, and has {len(told)} in work: {'; '.join(told[:MOST_TOLD])}",
+        "Do not restart it for this: if it has as many in work as it does at once (KEEPERLESS_MAX_EFFECTS of "
+        "keeperless-activities, 8 where nothing is set; keeperless-checks does 4), it takes the next when one of them ends. "
+        "Mend what those wait for, which the blockers of their migrations tell, or give it more at once.",
+        is_cure=True,
+    )
+
+
+def _silent(task: PendingTask, since: timedelta) -> Blocker:
+    taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s by this clock"
+    return no_worker(task.queue, taken, task.heard_at or task.due_at)
+
+
+def _standing_still(task: PendingTask, now: datetime, limit: timedelta) -> Blocker | None:
+    """At one and the same for longer than that, it lives, and works or waits for something: only the other side of that could
+    tell which."""
+    since = task.at_since
+    if task.taken_at is None or since is None or not is_over(since, now, limit):
+        return None
+    program = PROGRAM_OF.get(task.queue, task.queue)
+    last = f". The attempt before failed: {task.error}" if task.error else ""
+    return blocker(
+        SLOW_ACTIVITY,
+        task.what,
+        observed=f"it is at the same for {(now - since).total_seconds():.0f} s: {task.at}{last}"[:MOST_OBSERVED],
+        expected=f"{program} gets on with it",
+        fix=(OF_CHECKS if task.queue == TaskQueue.CHECKS else OF_EFFECTS).format(program),
+        since=since,
+    )
+
+
+def _wordless(task: PendingTask, now: datetime) -> Blocker | None:
+    """Of an attempt that does not say what it is at, whatever hangs would never show. A watch is in work for hours."""
+    if task.at_since is not None or task.taken_at is None or task.queue not in WORKING:
+        return None
+    entry = _standing_still(replace(task, at="it does not say at what", at_since=task.taken_at), now, STANDS)
+    lasts = f"in work for {(now - task.taken_at).total_seconds():.0f} s: it does not say at what"
+    return entry.model_copy(update={"observed": lasts}) if entry is not None else None
+
+
+def of_clock(
+    events: Sequence[Event], waiting: Waiting | None, tasks: Sequence[PendingTask], now: datetime
+) -> Iterator[Blocker]:
+    """Times of ours that have not come yet: what waits by them stands still, and nobody knows how old it is."""
+    written = [*(event.at for event in events), *([waiting.since] if waiting is not None else [])]
+    kept = [time for task in tasks for time in (task.begun_at, task.taken_at, task.heard_at)]
+    latest = max([*written, *(time for time in kept if time is not None)], default=now)
+    if is_ahead(latest, now):
+        yield blocker(
+            MACHINE,
+            "the clock of Keeperless' or Temporal's machine",
+            observed=f"what has happened already has the time {latest:%Y-%m-%d %H:%M:%S} UTC, and by the clock of the API that "
+            f"comes in {(latest - now).total_seconds():.0f} s: a clock was set back, or that of one machine is wrong",
+            expected="clocks that agree, and only go forward",
+            fix="Compare them (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. What waits by a time "
+            "of before (a retry, a pause, the limit after which a lost worker is missed) goes on by itself at "
+            f"{latest:%H:%M:%S} UTC by Temporal's clock. To restart workers or Temporal changes nothing: times are kept "
+            "as they were written. POST /migrations/{id}/hold, then /resume, ends a pause between two tries of a step.",
+            since=now,
+        )
+
+
+def of_clock_here(ahead: timedelta, now: datetime) -> Iterator[Blocker]:
+    """Of an API whose clock is ahead of Temporal's all that is told by its clock would seem old."""
+    if ahead > AHEAD:
+        yield blocker(
+            MACHINE,
+            "the clock of the API's machine",
+            observed=f"it is {ahead.total_seconds():.0f} s ahead of that of Temporal's machine",
+            expected="clocks that agree",
+            fix="Compare both with a third one (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. Times "
+            "that the API writes down are off by so much until then; migrations go by Temporal's.",
+            since=now,
+        )
+
+
+def unended(queue: str, observed: str, since: datetime) -> Blocker:
+    """Of a worker that lives, and does not come to the end of what it took."""
+    program = PROGRAM_OF.get(queue, queue)
+    return blocker(
+        NO_WORKER,
+        f"task queue {queue}",
+        observed=observed,
+        expected=f"{program} comes to the end of what it takes",
+        fix=f"Look at the machine of that {program}: for files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | "
+        "grep ' D'`), at its load (top), and at its log. Start it only where no process of it is left.",
+        since=since,
+    )
+
+
+def no_worker(queue: str, observed: str, since: datetime) -> Blocker:
+    program = PROGRAM_OF.get(queue, queue)
+    return blocker(
+        NO_WORKER,
+        f"task queue {queue}",
+        observed=observed,
+        expected=f"{program} takes what is asked there",
+        fix=f"Start {program}; if it runs, its log says why it does not reach Temporal, or what it is busy with.",
+        since=since,
+    )

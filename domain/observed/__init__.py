@@ -1,0 +1,1 @@
+"""What was seen of a cluster: the parts of an observation and of a survey."""
