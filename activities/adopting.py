@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from domain.contracts import ActivityName, AdoptRequest
 from domain.records import Command, CommandKind
 

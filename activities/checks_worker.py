@@ -13,13 +13,13 @@ from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.comparison.checking import Checking
-from activities.observing.observe import Ports
 from activities.planning import Planning
 from activities.ports.checks import CheckRunner, MessageRunner
+from activities.ports.ports import Ports
 from activities.queues import Manner, Queue, serve
-from activities.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings
 from activities.workplace import sweep
+from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 from domain.records import ClusterRecord

@@ -193,3 +193,12 @@ async def properties_of(driver: NodeDriver, node: NodeSpec) -> dict[str, str]:
     """Of its file as it lies there now; empty where there is none."""
     file = await driver.read_file(node.properties_file)
     return parse(file.content.decode(ENCODING), node.properties_file) if file is not None else {}
+
+
+def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:
+    """Raise when somebody else changed a file between our look and our write."""
+    if sha256 not in expected:
+        raise Unsafe(
+            f"{path} was changed by somebody else while it was being rolled (sha256 {sha256[:12]}…). It is not overwritten. "
+            "Put back what this migration wrote, or make your change before the migration starts."
+        )

@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable
 
 from temporalio import activity
 
-from activities.assessing import registered
+from activities.claims import registered
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.previewing import read_files
 from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName

@@ -9,15 +9,17 @@ from collections.abc import Sequence
 
 from temporalio import activity
 
-from activities.assessing import ensure_not_superseded, look_and_decide, registered
+from activities.claims import ensure_not_superseded, registered
 from activities.heartbeat import heartbeating
+from activities.looking import look_and_decide
 from activities.node_files import sha256_of
-from activities.observing.observe import Ports, observe
-from activities.observing.poison import unelectable
-from activities.observing.refused_writes import told, writing_of_leader
-from activities.observing.suspects import strays_in_log
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.sessions import session
-from activities.window.partition_states import PartitionStates
+from activities.zk_to_kraft.poison import unelectable
+from activities.zk_to_kraft.refused_writes import told, writing_of_leader
+from activities.zk_to_kraft.suspects import strays_in_log
+from activities.zk_to_kraft.window.partition_states import PartitionStates
 from domain.cluster import ControllerSpec, NodeSpec, original_path
 from domain.configuration.properties import ENCODING
 from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest

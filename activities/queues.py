@@ -21,7 +21,7 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
 from activities.handing_over import HandOver
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
 from console.polls import Polls

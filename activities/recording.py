@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from domain.contracts import ActivityName, Claim, ClaimRequest, RecordRequest
 from domain.errors import Permanent, Transient
 

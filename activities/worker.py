@@ -15,18 +15,18 @@ from activities.blockers.blocking import Blocking
 from activities.canaries.trying import Canaries
 from activities.handing_over import BOUNDED_GRACE
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports
 from activities.planning import Planning
+from activities.ports.ports import Ports
 from activities.previewing import Previewing
 from activities.queues import Manner, Queue, serve
 from activities.recording import Recording
 from activities.rolling.configuration_management import ConfigurationManaging
-from activities.rolling.provisioning import Provisioning
 from activities.rolling.roll import Rolling
-from activities.rolling.starting import Starting
 from activities.settings import ActivitySettings
-from activities.window.leaving import Leaving
-from activities.window.wiping import Wiping
+from activities.zk_to_kraft.provisioning import Provisioning
+from activities.zk_to_kraft.starting import Starting
+from activities.zk_to_kraft.window.leaving import Leaving
+from activities.zk_to_kraft.window.wiping import Wiping
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 

@@ -28,13 +28,14 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.observing.epochs import Rule, rule_of
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
 from activities.observing.zookeeper_view import view_of
-from activities.rolling.starting import Starting
+from activities.ports.ports import Ports
 from activities.sessions import session
-from activities.window.leaving import Leaving
-from activities.window.partition_states import PartitionStates
-from activities.window.wiping import Wiping
+from activities.zk_to_kraft.starting import Starting
+from activities.zk_to_kraft.window.leaving import Leaving
+from activities.zk_to_kraft.window.partition_states import PartitionStates
+from activities.zk_to_kraft.window.wiping import Wiping
 from domain.configuration.properties import ENCODING
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction

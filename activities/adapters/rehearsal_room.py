@@ -1,9 +1,8 @@
 """The room of a rehearsal on this machine: `unshare`, with a network and processes of its own.
 
-    unshare --net --pid --fork --kill-child  python -m activities.rehearsal.program DIRECTORY OUTSIDE
+    unshare --net --pid --fork --kill-child  python -m activities.zk_to_kraft.rehearsal.program DIRECTORY OUTSIDE
 
-Its standard input is the leash (`activities.rehearsal.program`). If the program dies, the kernel ends all that it has
-started; if `unshare` dies, `--kill-child` ends the program.
+Its standard input is the leash. If the program dies, the kernel ends all that it has started; if `unshare` dies, `--kill-child` ends the program.
 """
 
 import asyncio
@@ -17,8 +16,8 @@ from shutil import which
 
 from pydantic import BaseModel, ValidationError
 
-from activities.rehearsal.isolation import network_of_this_process
-from activities.rehearsal.messages import TOLD, Ended, Failed, NotIsolated, Ready, Trying
+from activities.zk_to_kraft.rehearsal.isolation import network_of_this_process
+from activities.zk_to_kraft.rehearsal.messages import TOLD, Ended, Failed, NotIsolated, Ready, Trying
 from domain.errors import Permanent, Transient
 
 NAMESPACES = ("--net", "--pid", "--fork", "--kill-child=KILL")
@@ -107,7 +106,7 @@ async def _started(directory: Path) -> Process:
     if unshare is None:
         raise Permanent(f"there is no program unshare (util-linux) on the activity worker's machine. {HOW}")
     mapped = () if os.geteuid() == 0 else (AS_ROOT_OF_OUR_OWN,)
-    program = (sys.executable, "-m", "activities.rehearsal.program", str(directory), network_of_this_process())
+    program = (sys.executable, "-m", "activities.zk_to_kraft.rehearsal.program", str(directory), network_of_this_process())
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return await asyncio.create_subprocess_exec(
         unshare,

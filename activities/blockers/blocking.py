@@ -11,14 +11,16 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import registered, ruling_of
 from activities.blockers.hints import Hinting
+from activities.claims import registered
 from activities.heartbeat import heartbeating
 from activities.observing.in_time import all_within
-from activities.observing.observe import Early, Ports, observe
+from activities.observing.observe import Early, observe
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperServers
+from activities.rulings import ruling_of
 from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason

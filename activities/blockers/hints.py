@@ -26,12 +26,12 @@ from activities.blockers.worth_looking import (
 )
 from activities.observing.addresses import Given, Knocked, given_addresses, knock, knocked_at, names_of, written_addresses
 from activities.observing.in_time import all_within, in_time
-from activities.observing.observe import Ports
-from activities.observing.refused_writes import LOG_LINES
 from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.nodes import ZooKeeperMembers
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
+from activities.zk_to_kraft.refused_writes import LOG_LINES
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.diagnosis.causes.hints import Asked, Hints, MemberFiles, Serving, settled
 from domain.diagnosis.logs.layouts import in_kafkas_layout

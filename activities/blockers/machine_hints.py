@@ -12,8 +12,8 @@ from operator import or_
 from activities.notes.machines import MachineNotes, data_of, servers_of
 from activities.observing.in_time import in_time
 from activities.observing.node_survey import start_place, watch_ourselves, watch_process, watch_server
-from activities.observing.observe import Ports
 from activities.ports.nodes import ZooKeeperMembers
+from activities.ports.ports import Ports
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.machines.notes import MachineChanges

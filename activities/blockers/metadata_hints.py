@@ -13,13 +13,13 @@ from activities.observing.coordinators import made_at
 from activities.observing.forgotten_topics import forgotten_topics
 from activities.observing.in_time import in_time
 from activities.observing.member_trees import ALL_SECONDS, differing_trees, torn_trees
-from activities.observing.observe import Ports
-from activities.observing.poison import unreadable_znodes
-from activities.observing.suspects import strays_in_log
 from activities.observing.topic_ids import topics_on_disk
 from activities.observing.zookeeper_view import assigned_to, missing_paths
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
+from activities.zk_to_kraft.poison import unreadable_znodes
+from activities.zk_to_kraft.suspects import strays_in_log
 from domain.cluster import host_and_port
 from domain.diagnosis.causes.bulk_loads import Pace
 from domain.diagnosis.causes.connection_limits import ConnectionLimit

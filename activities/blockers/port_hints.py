@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from activities.observing.in_time import in_time
 from activities.observing.node_survey import port_holders
-from activities.observing.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
+from activities.ports.ports import Ports
 from domain.cluster import ClusterSpec
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.machines.vital_signs import PortHolder

@@ -8,9 +8,9 @@ from functools import partial
 
 from activities.observing.in_time import in_time
 from activities.observing.node_survey import run_program
-from activities.observing.observe import Ports
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
+from activities.ports.ports import Ports
 from domain.diagnosis.logs.threads import Standing, Thread, at_work_in, where_it_stands
 from domain.errors import Transient
 from domain.observed.observation import NodeView, Observation

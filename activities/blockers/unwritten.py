@@ -6,10 +6,10 @@ Asked where dual write is behind, for people: a flood of changes and a slow ZooK
 import asyncio
 import time
 
-from activities.observing.quorum_log import read_on, read_tail
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.storage import storage_of
+from activities.zk_to_kraft.quorum_log import read_on, read_tail
 from domain.diagnosis.causes.hints import Unwritten
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from activities.assessing import ensure_not_superseded
-from activities.observing.observe import Ports
+from activities.claims import ensure_not_superseded
 from activities.ports.kafka import KafkaClient
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from domain.canaries import to_remove
 from domain.cluster import ClusterSpec

@@ -5,8 +5,8 @@ Topics, ACLs and users are removed each by themselves: one kind that cannot be r
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from activities.assessing import ensure_not_superseded
 from activities.canaries.perch import Perch, configs_in
+from activities.claims import ensure_not_superseded
 from activities.observing.zookeeper_view import TOPICS
 from activities.ports.zookeeper import DeleteZnode, ZooKeeperTree
 from activities.survey.zookeeper import GROUPS, USERS

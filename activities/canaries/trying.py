@@ -26,14 +26,15 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.canaries.perch import Perch
 from activities.canaries.removal import left_of, remove
 from activities.canaries.trials import CANARIES
+from activities.claims import cluster_of, ensure_not_superseded
 from activities.heartbeat import heartbeating
+from activities.looking import answer_or_silence, why_not_this_step
 from activities.node_files import read_mark, write_mark
-from activities.observing.observe import Ports
 from activities.ports.nodes import NodeDriver
+from activities.ports.ports import Ports
 from domain.by_hand.canary_leftovers import told_left
 from domain.canaries import LET_PASS, LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec

@@ -22,15 +22,15 @@ from uuid import UUID, uuid4, uuid5
 
 from temporalio import activity
 
-from activities.assessing import registered
 from activities.beating import Beat
-from activities.comparison.consistent_cut import Taker
-from activities.comparison.copies import CopyCheck, compare_copy, keep_metadata
+from activities.claims import registered
 from activities.comparison.manifests import MessageCheck, compare_with_baseline, keep_baseline
 from activities.comparison.reporting import nothing, report_of
-from activities.observing.observe import Ports
 from activities.ports.checks import CheckRunner, Compared, Comparison, MessageRunner
+from activities.ports.ports import Ports
 from activities.workplace import enter, sweep
+from activities.zk_to_kraft.consistent_cut import Taker
+from activities.zk_to_kraft.copies import CopyCheck, compare_copy, keep_metadata
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.report import CheckName, Cut, DriftReport, Verdict

@@ -8,8 +8,8 @@ import asyncio
 import re
 from pathlib import Path
 
-from activities.observing.quorum_log import CHECKPOINT, SEGMENT
 from activities.ports.nodes import NodeDriver
+from activities.zk_to_kraft.quorum_log import CHECKPOINT, SEGMENT
 from domain.errors import Transient
 
 CHUNK = 4 * 1024 * 1024

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.comparison.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
-from activities.observing.observe import Ports
 from activities.ports.checks import MessageComparison, MessageRunner, TellProgress, WalkedNode
+from activities.ports.ports import Ports
 from activities.ports.stores import ArtefactStore
 from domain.cluster import BrokerSpec
 from domain.contracts import CheckRequest

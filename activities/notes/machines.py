@@ -19,9 +19,9 @@ from activities.notes.look_here import NOWHERE, look_here
 from activities.notes.metadata import metadata_facts
 from activities.notes.next_start import environment_of_next_start
 from activities.observing.node_survey import CannotLook, run_program
-from activities.observing.observe import Ports
 from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
+from activities.ports.ports import Ports
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.diagnosis.machines.notes import (

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from activities.node_files import properties_of
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import TOPICS
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.sessions import session
 from activities.together import all_of

@@ -6,8 +6,8 @@ topic no more, and takes its replicas for strays; and the copy leaves it out.
 
 import asyncio
 
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import DELETE_TOPICS, TOPICS
+from activities.ports.ports import Ports
 from activities.sessions import session
 from domain.records import ClusterRecord
 

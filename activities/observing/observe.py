@@ -16,13 +16,11 @@ from activities.observing.in_time import time_for
 from activities.observing.member_trees import ensure_not_torn
 from activities.observing.running_values import with_running_values
 from activities.observing.standbys import with_standbys
-from activities.observing.suspects import POISON_SECONDS, with_suspects
 from activities.observing.zookeeper_view import view_of
-from activities.ports.kafka import ClusterMetrics, KafkaAdmin
-from activities.ports.nodes import NodeDriver, NodeDrivers
-from activities.ports.stores import ArtefactStore, Ledger
-from activities.ports.zookeeper import ZooKeepers
+from activities.ports.nodes import NodeDriver
+from activities.ports.ports import Ports
 from activities.sessions import session
+from activities.zk_to_kraft.suspects import POISON_SECONDS, with_suspects
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
 from domain.observed.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
@@ -44,18 +42,6 @@ NODE_SECONDS = 20.0
 """For a node's process and files where nobody waits for the whole: a disk that hangs gives no answer at all."""
 
 DEFAULT_POLICY = MigrationPolicy()
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Everything that activities reach the world through."""
-
-    ledger: Ledger
-    drivers: NodeDrivers
-    zookeepers: ZooKeepers
-    kafka: KafkaAdmin
-    metrics: ClusterMetrics
-    artefacts: ArtefactStore
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from activities.observing.node_survey import CannotLook, disk_ids, run_program
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import TOPICS, json_object
 from activities.on_node import command_of
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.sessions import session
 from domain.cluster import BrokerSpec

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from activities.rehearsal.messages import Ended, Failed, NotIsolated, Order, Ready, Trying
+    from activities.zk_to_kraft.rehearsal.messages import Ended, Failed, NotIsolated, Order, Ready, Trying
 
 
 class RehearsalRoom(Protocol):
-    """Where a copy is rehearsed, and nothing of the world can be reached (`activities.rehearsal.messages`)."""
+    """Where a copy is rehearsed, and nothing of the world can be reached (`activities.zk_to_kraft.rehearsal.messages`)."""
 
     async def order(self, order: "Order") -> None:
         """Begin. The copied files, and the controller's, lie in the room's directory."""

@@ -27,12 +27,13 @@ import time
 
 from temporalio import activity
 
-from activities.assessing import cluster_to_change, ensure_not_superseded, why_not_this_step
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
+from activities.looking import why_not_this_step
 from activities.node_files import pause_path, read_pause, write_pause
 from activities.observing.configuration_hook import HOOK_TIMEOUT, is_paused, said
-from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from domain.cluster import ConfigurationManagement, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from activities.node_files import properties_of
 from activities.observing.addresses import given_addresses
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.sessions import session
 from domain.cluster import NodeSpec
 from domain.configuration.listener_security import inter_broker_listener

@@ -7,17 +7,18 @@ mark tells what an earlier roll left, of this migration or of one before, finish
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from activities.assessing import ensure_not_superseded, ensure_unchanged
+from activities.claims import ensure_not_superseded
 from activities.node_files import (
     archive_before,
     archive_original,
+    ensure_unchanged,
     read_mark,
     read_original,
     sha256_of,
     write_mark,
 )
-from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent, NodeDriver
+from activities.ports.ports import Ports
 from activities.rolling.serving import ensure_nobody_serves
 from domain.canaries import is_anything_made
 from domain.cluster import NodeSpec, Role

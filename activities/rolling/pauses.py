@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from activities.assessing import ensure_not_superseded
-from activities.observing.observe import Ports
+from activities.claims import ensure_not_superseded
 from activities.ports.kafka import KafkaClient
+from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from domain.canaries import WAY_ON, pause_assignment, pause_min_isr, pause_topic_of
 from domain.cluster import Role

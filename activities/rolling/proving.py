@@ -12,10 +12,11 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import ensure_not_superseded
+from activities.claims import ensure_not_superseded
 from activities.last_words import told_last
 from activities.node_files import write_mark
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.rolling.marking import Marked, Target
 from activities.rolling.own_data import OwnData, own_data
 from activities.together import all_of

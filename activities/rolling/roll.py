@@ -46,20 +46,13 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import (
-    LastLook,
-    answer_or_silence,
-    cluster_to_change,
-    ensure_not_superseded,
-    ensure_unchanged,
-    last_look,
-    why_not_approved,
-)
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
-from activities.node_files import read_mark, sha256_of
+from activities.looking import LastLook, answer_or_silence, last_look, why_not_approved
+from activities.node_files import ensure_unchanged, read_mark, sha256_of
 from activities.observing.member_trees import why_trees_differ
-from activities.observing.observe import Ports
 from activities.ports.kafka import Listeners
+from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
 from activities.rolling.pauses import PauseMeter

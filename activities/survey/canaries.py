@@ -6,8 +6,8 @@ What has to be possible is asked for, of a name that nobody has: Kafka says firs
 import secrets
 from collections.abc import Awaitable, Callable
 
-from activities.observing.observe import Ports
 from activities.ports.kafka import KafkaClient
+from activities.ports.ports import Ports
 from domain.canaries import CONFIG, CONFIG_VALUE, LET_PASS, PREFIX, is_anything_made
 from domain.errors import Absent, Obstacle, Permanent, Transient
 from domain.policy import MigrationPolicy

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from activities.node_files import read_mark, sha256_of
-from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.survey.start_commands import Overrides, overrides_of
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec

@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from activities.observing.coordinators import made_at
-from activities.observing.poison import (
+from activities.observing.present_ensemble import lines_of_srvr
+from activities.observing.topic_ids import topic_znodes
+from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, NOTIFICATIONS, TOPICS, bytes_of_names
+from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
+from activities.zk_to_kraft.poison import (
     ACL_STORES,
     BROKER_CONFIGS,
     DEFAULT_ENTITY,
@@ -15,10 +19,6 @@ from activities.observing.poison import (
     poisoned_znodes,
     unelectable,
 )
-from activities.observing.present_ensemble import lines_of_srvr
-from activities.observing.topic_ids import topic_znodes
-from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, NOTIFICATIONS, TOPICS, bytes_of_names
-from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
 from domain.errors import Permanent, Transient

@@ -123,7 +123,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{REDUCTION}:_is_caught_up",
             "activities.observing.standbys:with_standbys",
             f"{REDUCTION}:_quorum_state",
-            "activities.observing.suspects:with_suspects",
+            "activities.zk_to_kraft.suspects:with_suspects",
         ),
         (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_CANNOT_MIGRATE),
         "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
@@ -274,7 +274,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "The order of the revert window",
         "Drain, fence, kill, prove dead, read the logs for what ZooKeeper lacks; then one transaction raises "
         "`/controller_epoch` and deletes `/migration` and `/controller`; then a broker is seen to become controller.",
-        ("activities.window.leaving:Leaving.leave_kraft", "activities.fence:kill"),
+        ("activities.zk_to_kraft.window.leaving:Leaving.leave_kraft", "activities.zk_to_kraft.fence:kill"),
         (WaitReason.NO_CONTROLLER, WaitReason.HALF_REVERTED),
     ),
     Guard(
@@ -282,7 +282,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Writes to ZooKeeper are read back",
         "The only one is the window's transaction. Its results are looked at one by one, a lost answer is looked up through "
         "another session, and its effect is watched afterwards.",
-        ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.window.leaving:Leaving.leave_kraft"),
+        ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.zk_to_kraft.window.leaving:Leaving.leave_kraft"),
     ),
     Guard(
         "GF20",

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import view_of
+from activities.ports.ports import Ports
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.messages import rules_fingerprint as message_rules

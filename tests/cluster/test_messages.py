@@ -17,7 +17,7 @@ from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.comparison.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.records import ClusterRecord

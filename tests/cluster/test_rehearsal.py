@@ -34,12 +34,12 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.observing.present_ensemble import said_of_itself, zxid_in
 from activities.ports.zookeeper import ZooKeepers
-from activities.rehearsal import trial
-from activities.rehearsal.messages import COPY, Order
-from activities.rehearsal.program import new_cluster_id
-from activities.rehearsal.rehearsing import LIMITS, RehearsalPorts, rehearse
-from activities.rehearsal.servers import Servers
 from activities.workplace import sweep
+from activities.zk_to_kraft.rehearsal import trial
+from activities.zk_to_kraft.rehearsal.messages import COPY, Order
+from activities.zk_to_kraft.rehearsal.program import new_cluster_id
+from activities.zk_to_kraft.rehearsal.rehearsing import LIMITS, RehearsalPorts, rehearse
+from activities.zk_to_kraft.rehearsal.servers import Servers
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord
@@ -62,7 +62,7 @@ BY_ITSELF = """
 import asyncio, sys
 from pathlib import Path
 from tests.cluster.test_rehearsal import ports_of, record_of
-from activities.rehearsal.rehearsing import rehearse
+from activities.zk_to_kraft.rehearsal.rehearsing import rehearse
 from domain.cluster import ClusterSpec
 
 spec = ClusterSpec.model_validate_json(Path(sys.argv[1]).read_text())
@@ -139,7 +139,7 @@ def sessions(cluster: PlaygroundCluster) -> set[str]:
     return {part for line in told.split(",") for part in line.split() if part.startswith("sid=0x")}
 
 
-PROGRAM = "activities.rehearsal.program"
+PROGRAM = "activities.zk_to_kraft.rehearsal.program"
 
 
 def of_rehearsals(work: Path) -> list[psutil.Process]:

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from activities.adapters.rehearsal_room import SOURCES, UnsharedRooms
-from activities.rehearsal.isolation import network_of_this_process
-from activities.rehearsal.messages import TOLD, Failed, NotIsolated, Order
+from activities.zk_to_kraft.rehearsal.isolation import network_of_this_process
+from activities.zk_to_kraft.rehearsal.messages import TOLD, Failed, NotIsolated, Order
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
 
 pytestmark = pytest.mark.cluster
 
 ALONE = """
 import socket, sys
-from activities.rehearsal.isolation import enter_alone
+from activities.zk_to_kraft.rehearsal.isolation import enter_alone
 enter_alone(sys.argv[1])
 own = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(own.getsockname(), 2)
@@ -48,7 +48,7 @@ async def test_loopback_inside_is_another_than_loopback_outside() -> None:
     ("namespaces", "why"), [(("--pid",), "is in the network of whoever started it"), (("--net",), "is not the first one")]
 )
 def test_a_room_that_is_not_isolated_refuses_to_be_one(namespaces: tuple[str, ...], why: str, tmp_path: Path) -> None:
-    arguments = ("-m", "activities.rehearsal.program", str(tmp_path), network_of_this_process())
+    arguments = ("-m", "activities.zk_to_kraft.rehearsal.program", str(tmp_path), network_of_this_process())
     told = TOLD.validate_json(unshared(*arguments, namespaces=namespaces))
     assert isinstance(told, NotIsolated)
     assert why in told.why

@@ -19,9 +19,9 @@ from confluent_kafka.admin import (
 )
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.observing.quorum_log import open_log, read_on
-from activities.observing.suspects import strays_in_log
 from activities.storage import storage_of
+from activities.zk_to_kraft.quorum_log import open_log, read_on
+from activities.zk_to_kraft.suspects import strays_in_log
 from domain.decisions import NodeStage, StepAction
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS

@@ -13,7 +13,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.observing.coordinators import counted_by_brokers
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from domain.cluster import ClusterSpec
 from domain.observed.coordinators import Miscount
 from domain.records import ClusterRecord

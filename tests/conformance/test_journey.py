@@ -18,10 +18,11 @@ from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
-from activities.rolling.provisioning import java
+from activities.zk_to_kraft.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
 from domain.decisions import NodeStage

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode, SetZnode
 from domain.cluster import NodeSpec

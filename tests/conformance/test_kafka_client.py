@@ -11,8 +11,8 @@ import pytest
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.observing.observe import Ports
 from activities.ports.kafka import KafkaAdmin, KafkaClient, Led
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.survey.canaries import refused_canaries
 from domain.canaries import canary_of, is_reserved

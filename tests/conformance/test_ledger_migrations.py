@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import exc
 from temporalio.testing import ActivityEnvironment
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.recording import Recording
 from domain.cluster import ClusterSpec
 from domain.contracts import RecordRequest

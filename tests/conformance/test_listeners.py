@@ -20,7 +20,7 @@ from activities.adapters.listeners import TcpListeners
 from activities.observing.addresses import knocked_at
 from activities.ports.kafka import LookedUp
 from activities.reaching import resolve
-from activities.window.strangers import answering
+from activities.zk_to_kraft.window.strangers import answering
 from domain.errors import Obstacle, Transient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners

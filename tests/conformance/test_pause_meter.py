@@ -11,7 +11,7 @@ import pytest
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from activities.rolling.pauses import PauseMeter
 from domain.canaries import pause_topic_of

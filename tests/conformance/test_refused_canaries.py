@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.survey.canaries import refused_canaries
 from domain.canaries import PREFIX
 from domain.cluster import ClusterSpec

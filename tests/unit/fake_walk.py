@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.assessing import look_and_decide
 from activities.canaries.trying import Canaries
-from activities.observing.observe import Ports
+from activities.looking import look_and_decide
+from activities.ports.ports import Ports
 from activities.rolling.configuration_management import ConfigurationManaging
-from activities.rolling.provisioning import Provisioning
 from activities.rolling.roll import Rolling
+from activities.zk_to_kraft.provisioning import Provisioning
 from domain.approvals import Attempt, Rules, why_not_consumed
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction

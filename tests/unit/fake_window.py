@@ -7,12 +7,12 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.node_files import FENCED_META, META
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
-from activities.rolling.starting import Starting
-from activities.window.leaving import Leaving
-from activities.window.pace import Pace
-from activities.window.wiping import Wiping
+from activities.zk_to_kraft.starting import Starting
+from activities.zk_to_kraft.window.leaving import Leaving
+from activities.zk_to_kraft.window.pace import Pace
+from activities.zk_to_kraft.window.wiping import Wiping
 from domain.contracts import StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from playground.fakes.artefacts import FakeArtefacts

@@ -9,8 +9,8 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities import previewing
-from activities.assessing import look_and_decide
-from activities.observing.observe import Ports
+from activities.looking import look_and_decide
+from activities.ports.ports import Ports
 from activities.previewing import Previewing
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from activities.observing.in_time import all_within
-from activities.observing.observe import Early, Ports, observe
+from activities.observing.observe import Early, observe
+from activities.ports.ports import Ports
 from domain.errors import Obstacle
 from domain.observed.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy

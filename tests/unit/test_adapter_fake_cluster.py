@@ -4,7 +4,8 @@ from typing import cast
 
 import pytest
 
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from domain.decisions import NodeStage
 from domain.errors import Transient

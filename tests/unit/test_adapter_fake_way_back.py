@@ -6,7 +6,8 @@ from typing import cast
 import pytest
 
 from activities.node_files import FENCED_META, META
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode
 from domain.decisions import NodeStage

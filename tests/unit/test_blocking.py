@@ -22,9 +22,10 @@ from activities.notes import machines as machine_notes
 from activities.notes.look_here import look_here
 from activities.notes.machines import MachineNotes
 from activities.observing import forgotten_topics, member_trees
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
 from activities.ports.kafka import LookedUp
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
@@ -223,7 +224,7 @@ async def test_a_search_that_only_this_look_had_no_time_for_holds_nothing_up(
 ) -> None:
     cluster = FakeCluster()
     await provision(cluster)
-    monkeypatch.setattr("activities.observing.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+    monkeypatch.setattr("activities.zk_to_kraft.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
     monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 1.5)
     waiting = Waiting(reason=reason, means="", since=NOW)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
@@ -690,7 +691,7 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
     cluster = FakeCluster()
     await provision(cluster)
     if hangs == "metadata log":
-        monkeypatch.setattr("activities.observing.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+        monkeypatch.setattr("activities.zk_to_kraft.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
     released, machine, calls = threading.Event(), LocalMachine(), 0
 
     def read(path: Path) -> FileContent:

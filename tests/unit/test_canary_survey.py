@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.survey.canaries import refused_canaries
 from domain.errors import Obstacle, Transient
 from domain.policy import MigrationPolicy

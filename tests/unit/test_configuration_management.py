@@ -10,7 +10,8 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.node_files import mark_path, pause_path
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from activities.rolling import configuration_management
 from activities.rolling.configuration_management import ConfigurationManaging
 from domain.cluster import ClusterSpec

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from activities.comparison.consistent_cut import NOBODY_LEADS, active_controller
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
+from activities.zk_to_kraft.consistent_cut import NOBODY_LEADS, active_controller
 from domain.errors import Transient
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

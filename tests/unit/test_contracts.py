@@ -11,11 +11,11 @@ from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports
 from activities.ports.checks import CheckRunner, MessageRunner
-from activities.rehearsal.rehearsing import RehearsalPorts
+from activities.ports.ports import Ports
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
+from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts
 from domain import contracts
 from domain.contracts import (
     CHECK_OF,

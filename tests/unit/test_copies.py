@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from activities.comparison.copies import CopyCheck, keep_metadata
+from activities.zk_to_kraft.copies import CopyCheck, keep_metadata
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from activities.assessing import look_and_decide
-from activities.observing.observe import Ports
+from activities.looking import look_and_decide
+from activities.ports.ports import Ports
 from domain.contracts import AssessRequest
 from domain.errors import Transient
 from playground.fakes.artefacts import FakeArtefacts

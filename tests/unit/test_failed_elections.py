@@ -2,8 +2,8 @@
 
 import pytest
 
-from activities.observing.poison import unelectable
 from activities.ports.zookeeper import Znode
+from activities.zk_to_kraft.poison import unelectable
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.logs.failed_elections import unread_znode
 from domain.observed.observation import Suspect

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from activities.observing.epochs import rule_of
-from activities.window.half_written import complete_half_written
-from activities.window.pace import Pace
+from activities.zk_to_kraft.window.half_written import complete_half_written
+from activities.zk_to_kraft.window.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Transient, Unsafe

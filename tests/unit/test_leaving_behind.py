@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.window.partition_states import CHANGES_AT_ONCE
+from activities.zk_to_kraft.window.partition_states import CHANGES_AT_ONCE
 from domain.quorum_log.record_types import RecordType
 from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import claim_record, state_path

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.window.flushing import Stall
-from activities.window.pace import Pace
+from activities.zk_to_kraft.window.flushing import Stall
+from activities.zk_to_kraft.window.pace import Pace
 from domain.configuration.properties import edit
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason

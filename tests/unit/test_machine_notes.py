@@ -14,8 +14,9 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
 from activities.notes import metadata as metadata_notes
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
 from domain.diagnosis.machines.notes import (

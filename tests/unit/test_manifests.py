@@ -22,8 +22,8 @@ from activities.comparison.manifests import (
     manifest_of,
 )
 from activities.comparison.segment_walks import WalkLimits, wanted_of
-from activities.observing.observe import Ports
 from activities.ports.nodes import Completed, FileContent
+from activities.ports.ports import Ports
 from domain.cluster import NodeSpec
 from domain.contracts import CheckRequest
 from domain.drift.explaining import verdict_in_words

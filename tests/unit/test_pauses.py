@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from activities.rolling.pauses import PauseMeter
 from domain.canaries import is_reserved, pause_topic_of

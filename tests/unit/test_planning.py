@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observing.observe import Ports
 from activities.planning import Planning
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from domain.decisions import NodeStage, Severity
 from domain.plans import Plan
 from domain.policy import MigrationPolicy

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from activities.observing.poison import MOST_NAMED, poisoned_znodes
 from activities.ports.zookeeper import Znode
+from activities.zk_to_kraft.poison import MOST_NAMED, poisoned_znodes
 from domain.observed.observation import Suspect
 from playground.fakes.tree import FakeTree
 

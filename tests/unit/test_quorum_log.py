@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.local import LocalMachine
-from activities.observing import quorum_log
-from activities.observing.quorum_log import open_log, read_on, registered_controllers
+from activities.zk_to_kraft import quorum_log
+from activities.zk_to_kraft.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import GROUP

@@ -13,14 +13,14 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.rehearsal_room import UnsharedRooms
-from activities.observing.poison import SLASH
 from activities.observing.present_ensemble import Newest
-from activities.rehearsal.candidates import MISFIT, candidate_of
-from activities.rehearsal.isolation import NotAlone, enter_alone
-from activities.rehearsal.messages import Copied, Ended
-from activities.rehearsal.program import why_no_round
-from activities.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
-from activities.rehearsal.report import report_of
+from activities.zk_to_kraft.poison import SLASH
+from activities.zk_to_kraft.rehearsal.candidates import MISFIT, candidate_of
+from activities.zk_to_kraft.rehearsal.isolation import NotAlone, enter_alone
+from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
+from activities.zk_to_kraft.rehearsal.program import why_no_round
+from activities.zk_to_kraft.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
+from activities.zk_to_kraft.rehearsal.report import report_of
 from api.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity

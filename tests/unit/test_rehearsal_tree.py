@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from activities.ports.zookeeper import Znode
-from activities.rehearsal import copied_tree
-from activities.rehearsal.rehearsing import rows_in
+from activities.zk_to_kraft.rehearsal import copied_tree
+from activities.zk_to_kraft.rehearsal.rehearsing import rows_in
 from domain.errors import Permanent
 from playground.fakes.tree import FakeTree, Znodes
 

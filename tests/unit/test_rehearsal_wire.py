@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.rehearsal import wire
-from activities.rehearsal.stand_ins import listeners_in, rack_in
-from activities.rehearsal.wire import Listener, Reader, Registration
+from activities.zk_to_kraft.rehearsal import wire
+from activities.zk_to_kraft.rehearsal.stand_ins import listeners_in, rack_in
+from activities.zk_to_kraft.rehearsal.wire import Listener, Reader, Registration
 
 INCARNATION, DIRECTORY = UUID(int=7), UUID(int=9)
 

@@ -10,9 +10,9 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.node_files import before_path, look_at_disk, mark_path, read_mark, sha256_of, write_mark
-from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
-from activities.rolling.provisioning import Provisioning
+from activities.ports.ports import Ports
+from activities.zk_to_kraft.provisioning import Provisioning
 from domain.cluster import original_path
 from domain.configuration.properties import edit, parse
 from domain.contracts import StepRequest
@@ -472,7 +472,7 @@ def nobody_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(*_: object) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.rolling.provisioning.why_not_this_step", none)
+    monkeypatch.setattr("activities.zk_to_kraft.provisioning.why_not_this_step", none)
 
 
 @pytest.mark.parametrize("node_id", [1, 3001])

@@ -5,7 +5,7 @@ import time
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observing.observe import Ports
+from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage, Step, Wait, WaitReason

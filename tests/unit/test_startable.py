@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities.assessing import LastLook
-from activities.observing.observe import Ports
+from activities.looking import LastLook
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.reaching import Resolved
 from activities.rolling import remaining_nodes
 from activities.rolling.startable import _why_not_its_program, why_not_startable

@@ -110,7 +110,7 @@ async def test_without_its_flag_a_controller_is_started_only_where_the_migration
     async def nothing(*_: object) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.rolling.starting.why_not_this_step", nothing)
+    monkeypatch.setattr("activities.zk_to_kraft.starting.why_not_this_step", nothing)
     request = await step(fenced, StepAction.START_NODE)
     take_flag(fenced.cluster, request.step.node, restart=False)
     if is_final:

@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
 from activities.ports.nodes import Completed, FileContent
+from activities.ports.ports import Ports
 from activities.survey.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.decisions import NodeStage, Severity

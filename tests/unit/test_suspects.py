@@ -10,7 +10,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from domain.contracts import Assessment, AssessRequest, RevertOrder
 from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient
@@ -75,7 +76,7 @@ async def test_a_controller_whose_registration_got_lost_is_waited_for_before_any
 
 async def test_registrations_that_cannot_be_read_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "activities.observing.suspects.registered_controllers", AsyncMock(side_effect=Transient("may not be read"))
+        "activities.zk_to_kraft.suspects.registered_controllers", AsyncMock(side_effect=Transient("may not be read"))
     )
     cluster = FakeCluster()
     await provision(cluster)

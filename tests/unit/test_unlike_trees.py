@@ -7,7 +7,8 @@ import pytest
 
 from activities.observing import member_trees
 from activities.observing.member_trees import why_trees_differ
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from domain.cluster import NodeSpec, servers_in
 from domain.decisions import NodeStage
 from domain.errors import Obstacle, Transient

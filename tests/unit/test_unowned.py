@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from domain.cluster import NodeSpec
 from domain.decisions import Wait, WaitReason
 from domain.observed.observation import Process

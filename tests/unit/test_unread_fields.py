@@ -26,7 +26,7 @@ UNREAD: dict[str, str] = {
     "KafkaView.topic_count": "shown in the artefact; what needs a number takes that of partitions",
     "MigrationZnode.controller_id": "gauges show the leader, and /controller the claimant",
     "NodeLook.memory": "shown in the artefact; a heap is judged by what the copy needs",
-    "NodeMetrics.raft_high_watermark": "the comparison's cut reads it (activities.comparison.consistent_cut)",
+    "NodeMetrics.raft_high_watermark": "the comparison's cut reads it (activities.zk_to_kraft.consistent_cut)",
     "PauseMark.generation": "who writes a mark reads it again (activities.rolling)",
     "PauseMark.step_id": "as generation",
     "Reached.protocol": "shown in the artefact, beside what was tried",

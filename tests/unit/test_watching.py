@@ -11,7 +11,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing, pause_after
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports, observe
+from activities.observing.observe import observe
+from activities.ports.ports import Ports
 from domain.contracts import Assessment, AssessRequest
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase

@@ -35,23 +35,24 @@ from uuid_utils import uuid7
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
-from activities.assessing import Assessing, look_and_decide
+from activities.assessing import Assessing
 from activities.canaries.trying import Canaries
 from activities.failures import FailureTranslator
+from activities.looking import look_and_decide
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import Ports
 from activities.planning import Planning
 from activities.ports.kafka import LookedUp
+from activities.ports.ports import Ports
 from activities.previewing import Previewing
 from activities.recording import Recording
 from activities.rolling.configuration_management import ConfigurationManaging
-from activities.rolling.provisioning import Provisioning
 from activities.rolling.roll import Rolling
-from activities.rolling.starting import Starting
-from activities.window.leaving import Leaving
-from activities.window.pace import Pace as WindowPace
-from activities.window.wiping import Wiping
 from activities.worker import watch_activities
+from activities.zk_to_kraft.provisioning import Provisioning
+from activities.zk_to_kraft.starting import Starting
+from activities.zk_to_kraft.window.leaving import Leaving
+from activities.zk_to_kraft.window.pace import Pace as WindowPace
+from activities.zk_to_kraft.window.wiping import Wiping
 from domain.contracts import (
     WORKFLOW_TYPE,
     ApprovalMessage,

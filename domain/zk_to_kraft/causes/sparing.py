@@ -26,7 +26,7 @@ def restart_of(looked: Looked, broker_id: int) -> str:
 
 def before_a_failover(looked: Looked) -> str:
     """A further sentence for whoever is told to restart the active controller: what the quorum, or the migration, would not
-    survive. What our own step is held up by (`activities.rolling.starting`), a person has to be told."""
+    survive. What our own step is held up by (`activities.zk_to_kraft.starting`), a person has to be told."""
     first = "; ".join(_first(looked))
     return f" But restart the active controller not before this is so: {first}." if first else ""
 

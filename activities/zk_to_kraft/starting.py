@@ -26,29 +26,24 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import (
-    answer_or_silence,
-    cluster_to_change,
-    ensure_not_superseded,
-    last_look,
-    why_not_approved,
-    why_not_this_step,
-)
-from activities.fence import Member, is_fenced, may_start, member_of, revive
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last
+from activities.looking import answer_or_silence, last_look, why_not_approved, why_not_this_step
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observing.epochs import rule_of
-from activities.observing.observe import Ports, observe
-from activities.observing.quorum_log import open_log, read_on
+from activities.observing.observe import observe
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import FileContent
+from activities.ports.ports import Ports
 from activities.rolling.remaining_quorum import why_no_quorum_would_stay
 from activities.rolling.roll import OLD, is_old, seconds_since_boot
 from activities.rolling.startable import why_not_startable
 from activities.rolling.stops import does_not_stop
 from activities.sessions import session
 from activities.storage import storage_of
+from activities.zk_to_kraft.fence import Member, is_fenced, may_start, member_of, revive
+from activities.zk_to_kraft.quorum_log import open_log, read_on
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe

@@ -2,9 +2,9 @@
 
 import re
 
-from activities.observing.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
 from activities.observing.zookeeper_view import BROKER_IDS, TOPICS
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.zk_to_kraft.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
 from domain.observed.observation import Suspect
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect
 

@@ -2,7 +2,7 @@
 
 from activities.observing.present_ensemble import Newest
 from activities.ports.checks import Compared
-from activities.rehearsal.messages import Copied, Ended
+from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from domain.decisions import Finding
 from domain.zk_to_kraft.rehearsal.outcome import (
     Equality,

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
-from activities.fence import Member, is_dead, members_of
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
+from activities.looking import answer_or_silence, why_not_this_step
 from activities.node_files import (
     FENCED_META,
     META,
@@ -25,9 +25,10 @@ from activities.node_files import (
     mark_path,
     read_mark,
 )
-from activities.observing.observe import Ports
 from activities.ports.nodes import NodeDriver
+from activities.ports.ports import Ports
 from activities.storage import storage_of
+from activities.zk_to_kraft.fence import Member, is_dead, members_of
 from domain.cluster import BrokerSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Unsafe

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from activities.observing import znode_forms as forms
 from activities.observing.zookeeper_view import BROKER_IDS, DELETE_TOPICS, TOPICS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.zk_to_kraft import znode_forms as forms
 from domain.observed.observation import Suspect
 
 BROKER_CONFIGS = "/config/brokers"

@@ -3,8 +3,8 @@
 import asyncio
 import time
 
-from activities.fence import each
 from activities.ports.kafka import Listeners
+from activities.zk_to_kraft.fence import each
 from domain.cluster import ClusterSpec, ControllerSpec
 from domain.errors import Obstacle, Transient
 

@@ -3,7 +3,7 @@
     1. a room is opened: no way out of it, and whatever is in it ends with us            (else: refused, nothing was copied)
     2. how new the ensemble is, is asked (`present_ensemble`); a member's files are copied
     3. the controller's file is written, of what our controllers would get
-    4. in the room: copies are tried, until it is known which znodes stop them (`activities.rehearsal`)
+    4. in the room: copies are tried, until it is known which znodes stop them (`activities.zk_to_kraft.rehearsal`)
     5. the copy that passed is compared with the tree that it was made of
     6. the room is left: everything of it is gone
 
@@ -33,9 +33,9 @@ from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
 from activities.ports.rehearsal import RehearsalRoom, RehearsalRooms
 from activities.ports.zookeeper import ZooKeepers
-from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
-from activities.rehearsal.report import equality_of, report_of
 from activities.workplace import enter, sweep
+from activities.zk_to_kraft.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
+from activities.zk_to_kraft.rehearsal.report import equality_of, report_of
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.drift.report import CheckName, Verdict
@@ -249,7 +249,7 @@ class Rehearsal:
 
 
 async def rows_in(path: Path) -> AsyncIterator[tuple[CapturedZnode, ...]]:
-    """What `activities.rehearsal.copied_tree.write_rows` has written."""
+    """What `activities.zk_to_kraft.rehearsal.copied_tree.write_rows` has written."""
     with path.open(encoding="utf-8") as file:
         while line := await asyncio.to_thread(file.readline):
             yield tuple(CapturedZnode(where, base64.b64decode(data), zxid) for where, data, zxid in json.loads(line))

@@ -1,4 +1,4 @@
-"""`python -m activities.rehearsal.program DIRECTORY OUTSIDE`: a rehearsal, from inside its room.
+"""`python -m activities.zk_to_kraft.rehearsal.program DIRECTORY OUTSIDE`: a rehearsal, from inside its room.
 
 Started by `unshare` as the first process of namespaces of its own. Standard input is the leash: when its other end is gone,
 however that came, the servers end, the directory with all its secrets is removed, and so this program ends, and with it
@@ -19,12 +19,23 @@ from queue import SimpleQueue
 
 from pydantic import BaseModel
 
-from activities.rehearsal import copied_tree
-from activities.rehearsal.candidates import candidates_in
-from activities.rehearsal.isolation import NotAlone, enter_alone
-from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ended, Failed, NotIsolated, Order, Ready, Trying
-from activities.rehearsal.servers import Servers
-from activities.rehearsal.trial import Seen, Trials
+from activities.zk_to_kraft.rehearsal import copied_tree
+from activities.zk_to_kraft.rehearsal.candidates import candidates_in
+from activities.zk_to_kraft.rehearsal.isolation import NotAlone, enter_alone
+from activities.zk_to_kraft.rehearsal.messages import (
+    CONTROLLER,
+    PASSED,
+    ROWS,
+    Copied,
+    Ended,
+    Failed,
+    NotIsolated,
+    Order,
+    Ready,
+    Trying,
+)
+from activities.zk_to_kraft.rehearsal.servers import Servers
+from activities.zk_to_kraft.rehearsal.trial import Seen, Trials
 from domain.amounts import counted
 from domain.errors import KeeperlessError, Permanent
 from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits

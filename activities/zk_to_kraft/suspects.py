@@ -10,14 +10,14 @@ import math
 
 from activities.observing.epochs import TOPICS_AT_ONCE
 from activities.observing.in_time import time_for
-from activities.observing.poison import poisoned_znodes, state_paths
-from activities.observing.quorum_log import open_log, read_on, registered_controllers
 from activities.observing.zookeeper_view import TOPICS, claim_and_offset
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.sessions import session
 from activities.storage import storage_of
+from activities.zk_to_kraft.poison import poisoned_znodes, state_paths
+from activities.zk_to_kraft.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import KeeperlessError, Transient
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation, Suspect, Unanswered
@@ -133,7 +133,7 @@ async def strays_in_log(observation: Observation, cluster: ClusterRecord, driver
 
 
 async def _half_written(cluster: ClusterRecord, zookeepers: ZooKeepers) -> tuple[Suspect, ...]:
-    """Topics of which ZooKeeper has not every partition's state, each by its first one (`activities.window.half_written`)."""
+    """Topics of which ZooKeeper has not every partition's state, each by its first one (`window.half_written`)."""
     async with session(zookeepers, cluster) as tree:
         lacking = await _states_that_lack(tree)
     first = {path.removeprefix(f"{TOPICS}/").partition("/")[0]: path for path in reversed(lacking)}

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from activities.assessing import copy_reports
 from activities.comparison.capturing import Captured, crawl
-from activities.comparison.consistent_cut import active_controller
 from activities.comparison.log_copy import copy_log
 from activities.comparison.reporting import kept_of, nothing, report_of
-from activities.observing.observe import Ports
 from activities.observing.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
 from activities.ports.checks import CheckRunner, Claimed, Comparison, TellProgress
+from activities.ports.ports import Ports
+from activities.rulings import copy_reports
 from activities.sessions import session
 from activities.storage import storage_of
+from activities.zk_to_kraft.consistent_cut import active_controller
 from domain.cluster import ControllerSpec
 from domain.contracts import CheckRequest
 from domain.drift.hashing import rules_fingerprint

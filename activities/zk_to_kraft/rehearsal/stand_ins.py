@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from uuid import uuid4
 
-from activities.rehearsal import wire
-from activities.rehearsal.wire import Listener, Registration
+from activities.zk_to_kraft.rehearsal import wire
+from activities.zk_to_kraft.rehearsal.wire import Listener, Registration
 
 BEAT_SECONDS = 0.5
 RETRY_SECONDS = 0.1

@@ -21,9 +21,10 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last, why_failed
+from activities.looking import answer_or_silence, why_not_this_step
 from activities.node_files import (
     archive_original,
     look_at_disk,
@@ -33,8 +34,8 @@ from activities.node_files import (
     sha256_of,
     write_mark,
 )
-from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent, NodeDriver
+from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data

@@ -23,11 +23,11 @@ from activities.observing.epochs import rule_of
 from activities.observing.member_copy import FOLDER, SNAPSHOT, zxid_of
 from activities.observing.present_ensemble import said_of_itself, zxid_in
 from activities.observing.zookeeper_view import BROKER_IDS
-from activities.rehearsal import copied_tree
-from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Order
-from activities.rehearsal.servers import Server, Servers, java, linked, peak_heap_mib
-from activities.rehearsal.stand_ins import Refused, StandIns, listeners_in, rack_in
-from activities.rehearsal.wire import Registration
+from activities.zk_to_kraft.rehearsal import copied_tree
+from activities.zk_to_kraft.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Order
+from activities.zk_to_kraft.rehearsal.servers import Server, Servers, java, linked, peak_heap_mib
+from activities.zk_to_kraft.rehearsal.stand_ins import Refused, StandIns, listeners_in, rack_in
+from activities.zk_to_kraft.rehearsal.wire import Registration
 from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.diagnosis.logs.copy_lines import DUAL_WRITE, CopyLog, read_log

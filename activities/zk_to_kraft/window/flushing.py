@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from activities.observing.epochs import rule_of
-from activities.window.draining import Drain
+from activities.zk_to_kraft.window.draining import Drain
 from domain.policy import MigrationPolicy
 
 

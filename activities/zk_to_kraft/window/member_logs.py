@@ -4,9 +4,9 @@ A record counts for the cluster once a majority of the voters has it (raft). So 
 majority that can; and what only a minority has written never happened: not even a migration that one of them made final.
 """
 
-from activities.fence import Member, each
-from activities.observing.quorum_log import Reading, open_log, read_on, read_tail
 from activities.storage import storage_of
+from activities.zk_to_kraft.fence import Member, each
+from activities.zk_to_kraft.quorum_log import Reading, open_log, read_on, read_tail
 from domain.errors import Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import LogFacts

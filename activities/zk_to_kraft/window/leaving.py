@@ -39,23 +39,24 @@ from typing import TypeVar
 
 from temporalio import activity
 
-from activities.assessing import cluster_to_change, ensure_not_superseded, why_not_this_step
-from activities.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
+from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
+from activities.looking import why_not_this_step
 from activities.observing.epochs import Rule
-from activities.observing.observe import Ports
-from activities.observing.refused_writes import told
 from activities.ports.kafka import Listeners
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.rolling.roll import MAX_AGE_OF_A_LOOK, seconds_since_boot
-from activities.window.draining import Drain
-from activities.window.flushing import Waiting, until_flushed
-from activities.window.half_written import complete_half_written
-from activities.window.last_refusals import LastRefusals
-from activities.window.member_logs import MemberLogs
-from activities.window.pace import USUAL, Gap, Pace
-from activities.window.strangers import answering, complaint, still_answering
-from activities.window.succession import Blocked, Succession
+from activities.zk_to_kraft.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
+from activities.zk_to_kraft.refused_writes import told
+from activities.zk_to_kraft.window.draining import Drain
+from activities.zk_to_kraft.window.flushing import Waiting, until_flushed
+from activities.zk_to_kraft.window.half_written import complete_half_written
+from activities.zk_to_kraft.window.last_refusals import LastRefusals
+from activities.zk_to_kraft.window.member_logs import MemberLogs
+from activities.zk_to_kraft.window.pace import USUAL, Gap, Pace
+from activities.zk_to_kraft.window.strangers import answering, complaint, still_answering
+from activities.zk_to_kraft.window.succession import Blocked, Succession
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
 from domain.observed.observation import MigrationGauge

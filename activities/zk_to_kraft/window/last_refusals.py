@@ -8,9 +8,9 @@ died has fenced and killed.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from activities.fence import Member, each
-from activities.observing.refused_writes import refused_last, writing_of
-from activities.window.member_logs import MemberLogs
+from activities.zk_to_kraft.fence import Member, each
+from activities.zk_to_kraft.refused_writes import refused_last, writing_of
+from activities.zk_to_kraft.window.member_logs import MemberLogs
 from domain.diagnosis.logs.lines import Found
 from domain.errors import KeeperlessError
 from domain.zk_to_kraft.causes.failed_writes import in_words

@@ -7,13 +7,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from activities.fence import Member, each, is_dead, is_fenced, kill
 from activities.observing.epochs import Rule, rule_of
-from activities.observing.poison import unelectable
 from activities.observing.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from activities.ports.zookeeper import DeleteZnode, SetZnode, ZooKeeperTree
-from activities.window.pace import Gap, Pace
-from activities.window.partition_states import PartitionStates
+from activities.zk_to_kraft.fence import Member, each, is_dead, is_fenced, kill
+from activities.zk_to_kraft.poison import unelectable
+from activities.zk_to_kraft.window.pace import Gap, Pace
+from activities.zk_to_kraft.window.partition_states import PartitionStates
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.logs.failed_elections import MEND_FEATURE
 from domain.errors import Permanent, Transient

@@ -4,10 +4,10 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from activities.fence import Member
 from activities.observing.epochs import rule_of
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.zk_to_kraft.fence import Member
 from domain.errors import Transient
 from domain.observed.observation import MigrationGauge
 

@@ -1,0 +1,122 @@
+"""Look and decide: what every assessment and the last look before each effect are made of."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from activities.claims import cluster_of, elsewhere, ensure_not_set_back, ensure_not_superseded
+from activities.node_files import sha256_of
+from activities.observing.observe import observe
+from activities.other_installations import ensure_sole_leader
+from activities.ports.ports import Ports
+from activities.rulings import ruling_of
+from activities.survey.surveying import with_survey
+from domain.approvals import Attempt
+from domain.contracts import Assessment, AssessRequest, StepRequest
+from domain.decisions import StepAction
+from domain.errors import Transient
+from domain.observed.observation import Observation
+from domain.zk_to_kraft.assessment import assess as assess_observation
+from domain.zk_to_kraft.assessment import is_survey_needed
+from domain.zk_to_kraft.causes.elsewhere import is_elsewhere
+
+T = TypeVar("T")
+
+
+async def look_and_decide(
+    request: AssessRequest | StepRequest, ports: Ports, poison_seconds: float = 0.0
+) -> tuple[Assessment, Observation, bytes]:
+    """One assessment, on a fresh observation and on what the ledger says of the approvals right now.
+
+    With it the observation, also as JSON, to be kept under its sha256, which the assessment names: a watch looks once a
+    second for weeks, and only a look that changed something is worth keeping.
+    """
+    await ensure_not_superseded(request, ports)
+    await ensure_not_set_back(request, ports)
+    cluster = await cluster_of(request, ports)
+    ruling = await ruling_of(request, ports)
+    observation = await observe(cluster, ports, request.policy, poison_seconds)
+    if is_elsewhere(observation, cluster.spec):
+        raise elsewhere()
+    await ensure_sole_leader(request, observation, ports.ledger)
+    is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
+    if is_start:
+        observation = await with_survey(observation, cluster, request.policy, ports)
+    content = observation.model_dump_json().encode()
+    before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
+    name = sha256_of(content)
+    assessment = assess_observation(
+        observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
+    )
+    return assessment, observation, content
+
+
+def _may_survey(request: AssessRequest | StepRequest) -> bool:
+    """Not right before an effect; but for the one that comes before a refusal, which only the survey may be the reason for."""
+    return isinstance(request, AssessRequest) or request.step.action is StepAction.RELEASE_CONFIGURATION
+
+
+@dataclass(frozen=True)
+class LastLook:
+    """What the last look before an effect saw: why the step may not be taken, if so, and the hash of the evidence."""
+
+    why_not: str | None
+    evidence_hash: str = ""
+
+
+async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
+    """Why the step may not be taken any more, as in `last_look`."""
+    return (await last_look(request, ports)).why_not
+
+
+async def last_look(request: StepRequest, ports: Ports) -> LastLook:
+    """Whether the step may still be taken: when `request.looks` fresh looks in a row decide the very same one.
+
+    Nothing has been touched yet: so silence is told, and the next decision waits for it by name, rather than retried unseen.
+    """
+    await ensure_not_superseded(request, ports)
+    evidence_hash = ""
+    for look in range(request.looks):
+        if look:
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+        looked, silent = await answer_or_silence(look_and_decide(request, ports))
+        if looked is None:
+            return LastLook(silent)
+        assessment, _, _ = looked
+        if assessment.decision != request.step:
+            reason = getattr(assessment.decision, "reason", assessment.decision.decision)
+            return LastLook(f"a fresh look right before the effect decides otherwise: {reason}")
+        evidence_hash = assessment.evidence_hash
+    return LastLook(None, evidence_hash)
+
+
+async def why_not_approved(request: StepRequest, evidence_hash: str, ports: Ports) -> str | None:
+    """Consume the approval of the step's gate: why it does not allow the write that comes next, or `None` where it does, and
+    where the step needs none. Call it right before that write: without the ledger's answer there is none.
+
+    `evidence_hash`: as the last look before the write saw it.
+    """
+    gate = request.step.gate
+    if gate is None:
+        return None
+    return await ports.ledger.consume_approval(
+        Attempt(
+            id=request.step_id,
+            migration_id=request.migration_id,
+            cluster=request.cluster,
+            generation=request.generation,
+            gate=gate,
+            command_id=request.approvals[gate],
+            evidence_hash=evidence_hash,
+            applied_commands=request.applied_commands,
+        )
+    )
+
+
+async def answer_or_silence(asked: Awaitable[T]) -> tuple[T | None, str]:
+    """The answer, or why there is none: for what is asked before a step has touched anything."""
+    try:
+        return await asked, ""
+    except Transient as error:
+        return None, f"the step has not begun: {error}"

@@ -1,0 +1,20 @@
+"""`Ports`: everything that activities reach the world through."""
+
+from dataclasses import dataclass
+
+from activities.ports.kafka import ClusterMetrics, KafkaAdmin
+from activities.ports.nodes import NodeDrivers
+from activities.ports.stores import ArtefactStore, Ledger
+from activities.ports.zookeeper import ZooKeepers
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Everything that activities reach the world through."""
+
+    ledger: Ledger
+    drivers: NodeDrivers
+    zookeepers: ZooKeepers
+    kafka: KafkaAdmin
+    metrics: ClusterMetrics
+    artefacts: ArtefactStore
