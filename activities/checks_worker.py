@@ -23,7 +23,7 @@ from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
+from domain.rehearsal import RehearsalReport
 from spark.session.provider import spark_provider
 from spark.settings import CheckSettings
 from spark.sources.build import resolve_secret

@@ -18,12 +18,12 @@ from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanOutcome, PlanRequest
 from domain.records import ClusterRecord
+from domain.rehearsal import RehearsalReport
+from domain.rulings import NOTHING_RULED
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
 from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
-from domain.zk_to_kraft.ruling import NOTHING_RULED
 
 Rehearse = Callable[[ClusterRecord], Awaitable[RehearsalReport]]
 """Rehearses the copy, and beats meanwhile."""

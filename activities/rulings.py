@@ -14,8 +14,7 @@ from domain.decisions import GateName
 from domain.drift.report import CheckName
 from domain.errors import Permanent, Transient
 from domain.records import ApprovalState, Command, CommandKind
-from domain.zk_to_kraft.comparison import CopyReports
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
+from domain.rulings import GivenApproval, ReportsOnCopy, Ruling
 
 
 async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
@@ -62,9 +61,9 @@ async def _plan_basis(plan_id: str | None, ports: Ports) -> dict[str, str] | Non
     return plan.basis
 
 
-async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -> CopyReports:
+async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -> ReportsOnCopy:
     """Without a migration: what others have kept and found."""
-    others = CopyReports(
+    others = ReportsOnCopy(
         others_kept=tuple(await ledger.newest_reports(cluster, CheckName.BEFORE_COPY)),
         others_copies=tuple(await ledger.newest_reports(cluster, CheckName.COPY)),
     )

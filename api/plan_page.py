@@ -13,7 +13,7 @@ from domain.amounts import counted, roughly
 from domain.decisions import Finding, Severity
 from domain.plans import NOTHING_ANSWERS, Basis, DroppedKey, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
+from domain.rehearsal import RehearsalReport
 
 SAYS = {
     Severity.BLOCKER: "Blockers: nothing starts before these are fixed, or accepted in the policy",

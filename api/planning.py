@@ -14,14 +14,13 @@ from api.problems import Problem, ProblemKind
 from api.runs import CLUSTER
 from api.standing import Standing, StandingState, find_standing, standing_of
 from api.temporal import Temporal
+from domain.checks.acceptance import blockers_in
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Finding
-from domain.plans import Plan, moved_since, too_old
+from domain.plans import Plan, moved_since, of_specification, too_old
 from domain.questions import PlanOutcome, PlanRequest
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.acceptance import blockers_in
-from domain.zk_to_kraft.planning.basis import of_specification
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
+from domain.rehearsal import RehearsalLimits
 
 QUEUE_LIMIT = timedelta(minutes=1)
 """Until a worker takes the task."""

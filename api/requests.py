@@ -7,11 +7,12 @@ from uuid import UUID
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
+from domain.checks.acceptance import why_not_acceptable
 from domain.decisions import GateName
 from domain.drift.report import CheckName
 from domain.policy import MigrationPolicy, why_not_to_be_met
 from domain.records import CommandKind, MigrationKind
-from domain.zk_to_kraft.acceptance import why_not_acceptable
+from domain.zk_to_kraft.checks.catalogue import FINDING_CODES
 
 ClusterName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Reason = Annotated[
@@ -37,7 +38,9 @@ class Incoming(BaseModel):
 
 
 def _refuse_what_nobody_may_accept(policy: MigrationPolicy) -> MigrationPolicy:
-    whys = filter(None, dict.fromkeys(why_not_acceptable(accepted.code) for accepted in policy.accepted_findings))
+    whys = filter(
+        None, dict.fromkeys(why_not_acceptable(accepted.code, FINDING_CODES) for accepted in policy.accepted_findings)
+    )
     if text := " ".join(whys):
         raise ValueError(text)
     return policy

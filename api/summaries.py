@@ -5,10 +5,10 @@ from datetime import datetime
 from api.links import migration_url
 from api.outgoing import Outgoing
 from domain.drift.report import CheckName, Verdict
+from domain.end_compared import EndCompared, NextStep
+from domain.kinds import Kinds
 from domain.records import MigrationRecord
-from domain.zk_to_kraft.afterwards import NextStep
-from domain.zk_to_kraft.end_compared import EndCompared
-from domain.zk_to_kraft.summary import KINDS, DecisionLine, LongestPause, PhaseTime, ReportLine, Summary, summary_of
+from domain.summary import KINDS, DecisionLine, LongestPause, PhaseTime, ReportLine, Summary, summary_of
 from ledger.ledger import SqlLedger
 
 MOST_REPORTS = 1000
@@ -52,7 +52,7 @@ class SummaryAnswer(Outgoing):
         return cls(**summary.model_dump(exclude={"reports"}), reports=reports)
 
 
-async def summary_answer(record: MigrationRecord, ledger: SqlLedger) -> SummaryAnswer | None:
+async def summary_answer(record: MigrationRecord, ledger: SqlLedger, kinds: Kinds) -> SummaryAnswer | None:
     """From what the ledger has; `None` while the migration goes on."""
     if record.ended_at is None:
         return None
@@ -62,5 +62,6 @@ async def summary_answer(record: MigrationRecord, ledger: SqlLedger) -> SummaryA
         await ledger.commands(record.id),
         await ledger.reports(migration_id=record.id, limit=MOST_REPORTS),
         await ledger.cluster_spec(record.cluster, record.spec_revision),
+        kinds[record.kind].next_steps,
     )
     return None if summary is None else SummaryAnswer.of(summary, record.id)

@@ -17,6 +17,8 @@ from api.settings import ApiSettings
 from api.starting import Starter
 from api.temporal import Temporal
 from api.unattended import Unattended
+from domain.kinds import Kinds
+from domain.shipped_kinds import SHIPPED_KINDS
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger
 from ledger.people import SqlPeople
@@ -32,6 +34,7 @@ class Wiring:
     """Everything that a route may ask for."""
 
     settings: ApiSettings
+    kinds: Kinds
     database: Database
     schema: Schema
     ledger: SqlLedger
@@ -46,7 +49,7 @@ class Wiring:
     identity: Identity
 
     @classmethod
-    def of(cls, settings: ApiSettings, temporal: Temporal) -> "Wiring":
+    def of(cls, settings: ApiSettings, temporal: Temporal, kinds: Kinds = SHIPPED_KINDS) -> "Wiring":
         """Connects to nothing. Raises `LedgerMisuse` where the ledger's URL is wrong."""
         database = Database(settings.ledger_url, LEDGER_TIMEOUTS)
         ledger = SqlLedger(database)
@@ -57,6 +60,7 @@ class Wiring:
         starter = Starter(ledger, temporal, settings.start_patience)
         return cls(
             settings=settings,
+            kinds=kinds,
             database=database,
             schema=Schema(settings.ledger_url, SCHEMA_PAUSE),
             ledger=ledger,

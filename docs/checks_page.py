@@ -1,5 +1,6 @@
 """The page of the preflight's checks, made from its catalogue."""
 
+from domain.checks.acceptance import IDENTITY_CODES
 from domain.checks.seen import Check
 from domain.decisions import Severity
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
@@ -46,7 +47,7 @@ def _section(check: Check) -> str:
         f"- **Because otherwise**: {check.because}.",
         f"- **Looked at**: {check.source}.",
         f"- **Unverifiable**: {check.unverifiable or 'never: without this part nothing starts'}.",
-        *(["- **Cannot be accepted**: it tells which cluster this is."] if check.is_identity else []),
+        *(["- **Cannot be accepted**: it tells which cluster this is."] if check.code in IDENTITY_CODES else []),
         f"- **Asked again** right before the first effect: {'yes' if check.of_look else 'no'}.",
     ]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from domain.decisions import Finding, GateName, NodeStage
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
+from domain.rehearsal import RehearsalReport
 
 MOVED = "PLAN"
 """Code of the finding that says that a cluster is not any more what its plan rests on."""
@@ -207,3 +207,8 @@ def too_old(plan: Plan, now: datetime, life: timedelta) -> tuple[Finding, ...]:
             fix="Make a new plan with POST /plans, read it, and start with that.",
         ),
     )
+
+
+def of_specification(revision: int) -> dict[str, str]:
+    """The part of the basis that the ledger knows too."""
+    return {"the cluster's specification": f"revision {revision}"}

@@ -2,7 +2,8 @@
 
     unshare --net --pid --fork --kill-child  python -m activities.zk_to_kraft.rehearsal.program DIRECTORY OUTSIDE
 
-Its standard input is the leash. If the program dies, the kernel ends all that it has started; if `unshare` dies, `--kill-child` ends the program.
+Its standard input is the leash. If the program dies, the kernel ends all that it has started; if `unshare` dies, `--kill-child`
+ends the program.
 """
 
 import asyncio

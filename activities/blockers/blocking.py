@@ -31,13 +31,13 @@ from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.rolling.configuration_management import part_name
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
 from domain.zk_to_kraft.causes.case import DOWN_MODES, USUAL_RESTART, Looked
 from domain.zk_to_kraft.causes.machine_signs import changed_besides
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Situation
 
 PART_SECONDS = 5.0

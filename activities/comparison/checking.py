@@ -34,8 +34,8 @@ from activities.zk_to_kraft.copies import CopyCheck, compare_copy, keep_metadata
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.report import CheckName, Cut, DriftReport, Verdict
+from domain.drift.verdicts import told
 from domain.errors import Permanent, Transient
-from domain.zk_to_kraft.comparison import told
 
 MADE = (CheckName.METADATA, CheckName.BEFORE_COPY, CheckName.COPY, CheckName.BASELINE, CheckName.MESSAGES, CheckName.END)
 """The checks that this worker makes."""

@@ -36,10 +36,10 @@ from domain.drift.messages import (
     rules_fingerprint,
 )
 from domain.drift.report import DriftReport
+from domain.drift.verdicts import is_usable
 from domain.errors import Permanent, Transient
 from domain.offsets import PartitionOffsets
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.comparison import is_usable
 
 DEFAULT_LIMITS = WalkLimits()
 MOST_TOLD = 5

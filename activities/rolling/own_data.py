@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from activities.observing.node_survey import CannotLook, start_place
 from activities.rolling.marking import Target
+from domain.checks.acceptance import blockers_in
 from domain.checks.own_process import astray, blind, unseen
 from domain.cluster import Role
 from domain.contracts import StepRequest
 from domain.errors import KeeperlessError
-from domain.zk_to_kraft.acceptance import blockers_in
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from activities.sessions import session
 from activities.survey.java_trials import try_java
 from activities.survey.start_commands import overrides_of
 from activities.together import all_of
+from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
 from domain.checks.java import unstartable
 from domain.checks.own_process import beside
@@ -44,7 +45,6 @@ from domain.observed.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.rolling.own_file import whose_else
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes.case import some
 from domain.zk_to_kraft.checks.unapplied import outvoting
 

@@ -7,6 +7,7 @@ from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.survey.start_commands import Overrides, overrides_of
 from activities.together import all_of
+from domain.checks.acceptance import blockers_in
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.decisions import NodeStage
@@ -15,7 +16,6 @@ from domain.observed.observation import Process, RollMark
 from domain.observed.survey import StartedWith, Unapplied
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.checks.unapplied import differing, unapplied
 
 

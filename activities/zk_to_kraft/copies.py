@@ -32,7 +32,7 @@ from domain.errors import Permanent, Transient
 from domain.observed.observation import ControllerZnode
 from domain.quorum_log.metadata_log import EndOfCopy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.comparison import claim_in
+from domain.zk_to_kraft.comparison import CopyReports, claim_in
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end:
 
 
 async def _kept(ports: Ports, request: CheckRequest, claim: ControllerZnode) -> str:
-    reports = await copy_reports(ports.ledger, request.cluster, request.migration_id)
+    reports = CopyReports.of(await copy_reports(ports.ledger, request.cluster, request.migration_id))
     kept = reports.baseline(claim, request.policy)
     if kept is None or kept.baseline is None:
         raise Permanent(f"cluster {request.cluster}: what ZooKeeper had right before the copy was not kept")

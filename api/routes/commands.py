@@ -19,7 +19,6 @@ from api.wiring import UsableWiring, Wiring
 from domain.approvals import in_state
 from domain.principals import Permission, Via
 from domain.records import ApprovalState, Command, CommandKind, MigrationRecord, MigrationState
-from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
 from ledger.errors import MigrationHasEnded
 
 WHAT_LEADS_BACK_FROM = {
@@ -107,11 +106,12 @@ async def _ensure_named(asked: RollbackRequest, migration_id: UUID, wiring: Wiri
     """Who accepts what no preview could name has mistyped it, or not looked."""
     record = await existing(wiring, str(migration_id))
     cluster = await wiring.ledger.cluster(record.cluster) if asked.accept_loss else None
-    known = names_in(cluster.spec) if cluster is not None else frozenset(asked.accept_loss)
+    kind = wiring.kinds[record.kind]
+    known = kind.loss_names(cluster.spec) if cluster is not None else frozenset(asked.accept_loss)
     wrong = [number for number, name in enumerate(asked.accept_loss) if name not in known]
     if wrong:
-        kinds = ", ".join([*OF_THE_CLUSTER, *(f"{kind}-NODE" for kind in OF_A_NODE)])
-        message = f"No loss of this cluster has this name. GET /migrations/{{id}}/rollback-preview names them, out of {kinds}"
+        forms = ", ".join(kind.loss_forms)
+        message = f"No loss of this cluster has this name. GET /migrations/{{id}}/rollback-preview names them, out of {forms}"
         raise invalid_request([FieldError(where="body", field=f"accept_loss.{n}", message=message) for n in wrong])
 
 

@@ -97,7 +97,7 @@ async def list_samples(migration_id: NamedMigration, wiring: UsableWiring) -> Sa
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:
     """With the reports that its open gate is bound to and the approvals that are open, or the summary once it has ended."""
-    reports, summary = await _reports_of_gate(record, wiring), await summary_answer(record, wiring.ledger)
+    reports, summary = await _reports_of_gate(record, wiring), await summary_answer(record, wiring.ledger, wiring.kinds)
     approvals = await wiring.ledger.open_approvals([record.id]) if record.ended_at is None else []
     return MigrationAnswer.of(record, wiring, reports, approvals, summary)
 

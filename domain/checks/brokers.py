@@ -20,7 +20,7 @@ from domain.decisions import Finding, Severity
 from domain.health.replication import partitions_needing
 from domain.observed.survey import NodeLook, ZooKeeperSurvey
 from domain.observed.topic_directories import TopicDirectory, TopicOnDisk, name_of, topic_of
-from domain.zk_to_kraft.topic_ids import cure_of_other_id
+from domain.topic_ids import cure_of_other_id
 
 SETTLED_AFTER = timedelta(minutes=1)
 """A controller that was elected less than this ago may have been elected because something is wrong."""

@@ -98,8 +98,6 @@ class Check:
     """An entry of the catalogue. `severity`: of its gravest finding. `source`: where it looks. `unverifiable`: what it means
     that it could not look; empty where it always can, once every part of the observation has answered.
 
-    `is_identity`: it tells which cluster this is, so that nobody can accept its blockers.
-
     `of_look` needs the observation alone, and is asked again right before the first effect; `of_survey` needs the survey.
     """
 
@@ -109,7 +107,6 @@ class Check:
     source: str
     severity: Severity = Severity.BLOCKER
     unverifiable: str = ""
-    is_identity: bool = False
     of_look: tuple[OfLook, ...] = ()
     of_survey: tuple[OfSurvey, ...] = ()
 

@@ -7,17 +7,8 @@ no such MBean on KRaft brokers, a persistent `/controller` that nothing removes)
 from domain.cluster import ClusterSpec
 from domain.drift.explaining import DIFFERS_AFTER_THE_END
 from domain.drift.report import Verdict
-from domain.records import MigrationRecord, MigrationState, Record
-from domain.zk_to_kraft.end_compared import EndCompared
-
-
-class NextStep(Record):
-    """One thing to do now. `do`: what to type or to change, in order, then how to see that it worked. `objects`: where."""
-
-    subject: str
-    do: str
-    objects: tuple[str, ...] = ()
-
+from domain.end_compared import EndCompared, NextStep
+from domain.records import MigrationRecord, MigrationState
 
 MOVED_METRICS = (
     "kafka.controller:* (ActiveControllerCount, OfflinePartitionsCount, …): from the brokers to the controllers",

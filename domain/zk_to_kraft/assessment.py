@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.approvals import FINAL_GATES
+from domain.checks.acceptance import blockers_in
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import CHECK_OF, Assessment, Silence, Standstill
 from domain.decisions import (
@@ -23,26 +24,27 @@ from domain.decisions import (
 )
 from domain.diagnosis.blocker import Blocker
 from domain.drift.report import DriftReport
+from domain.drift.verdicts import is_usable
+from domain.end_compared import lost_at_the_end
 from domain.observed.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight
 from domain.records import ApprovalSeen, NodeStatus, OpenGate
+from domain.rulings import GivenApproval, Ruling
 from domain.zk_to_kraft import guards
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.comparison import (
+    CopyReports,
     compared,
     compared_copy,
     compared_messages,
     is_copy_due,
     is_due,
     is_look_due,
-    is_usable,
     newest_of,
 )
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.drift_watch import drifts
-from domain.zk_to_kraft.end_compared import lost_at_the_end
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.foreign import foreign, foreign_cluster
@@ -54,7 +56,6 @@ from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from domain.zk_to_kraft.sight import gauges_of, node_statuses, numbers_of, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
@@ -206,7 +207,10 @@ def _terms(
     accepted = ruling.accepted_losses or ()
     now, missed_at = observation.ended_at, ruling.unchecked_since
     soaked = soaked_for(observation, spec, now)
-    of_copy, claim = ruling.of_copy, observation.zookeeper.controller if observation.zookeeper is not None else None
+    of_copy, claim = (
+        CopyReports.of(ruling.of_copy),
+        observation.zookeeper.controller if observation.zookeeper is not None else None,
+    )
     is_check_due = is_due(report, policy, now)
     is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 

@@ -7,23 +7,19 @@ whatever its reconciliation writes to ZooKeeper has not been compared yet.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeGuard
+from typing import Any
 
-from domain.drift.explaining import explanation_of, tally
-from domain.drift.hashing import rules_fingerprint
-from domain.drift.messages import rules_fingerprint as message_rules
-from domain.drift.records import Severity
-from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
+from domain.drift.report import DriftReport, Verdict
 from domain.drift.tolerations import Toleration
+from domain.drift.verdicts import blocks, is_of_our_rules, is_usable
 from domain.observed.observation import ControllerZnode, ZooKeeperView
 from domain.policy import MigrationPolicy
+from domain.rulings import ReportsOnCopy
 from domain.zk_to_kraft.terms import Compared
 
 NO_REPORT = "none of this dual write"
 """What evidence says where nothing was compared: also where ZooKeeper is given up, and nothing can be."""
 
-MAX_KEY = 120
-"""Characters of a finding's key that a wait shows; the report has all."""
 
 CLOCKS_APART = timedelta(minutes=1)
 """How far the clock of a worker of the checks may run ahead of ours."""
@@ -91,26 +87,18 @@ def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
     return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
 
 
-def is_usable(baseline: DriftReport | None) -> TypeGuard[DriftReport]:
-    """Whether something can be compared with what this one has kept."""
-    return baseline is not None and baseline.baseline is not None and baseline.verdict is Verdict.CLEAN
-
-
 def compared_copy(report: DriftReport | None) -> Compared:
     """What the comparison of Kafka's copy with what was kept says. By whatever rules: the copy does not change any more."""
     return Compared.NONE if report is None else COMPARED[report.verdict]
 
 
 @dataclass(frozen=True)
-class CopyReports:
-    """What is known of Kafka's copy. `kept`, `copy`: what this migration has kept before it, and its comparison with that, the
-    last ones; `others_kept`, `others_copies`: the newest ones of the cluster, whose ever they are.
-    """
+class CopyReports(ReportsOnCopy):
+    """What the reports on Kafka's copy say together."""
 
-    kept: DriftReport | None = None
-    copy: DriftReport | None = None
-    others_kept: tuple[DriftReport, ...] = ()
-    others_copies: tuple[DriftReport, ...] = ()
+    @classmethod
+    def of(cls, reports: ReportsOnCopy) -> "CopyReports":
+        return cls(reports.kept, reports.copy, reports.others_kept, reports.others_copies)
 
     @property
     def own(self) -> DriftReport | None:
@@ -161,18 +149,10 @@ def compared_messages(report: DriftReport | None) -> Compared:
     """What a look at clients' data says. Only what blocks counts: topics are deleted, and groups expire, in any week."""
     if report is None:
         return Compared.NONE
-    if report.verdict is Verdict.DRIFT and not _blocks(report):
+    if report.verdict is Verdict.DRIFT and not blocks(report):
         return Compared.INCONCLUSIVE if report.not_read else Compared.CLEAN
     is_foreign = report.verdict is Verdict.CLEAN and not is_of_our_rules(report)
     return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
-
-
-def _blocks(report: DriftReport) -> bool:
-    """Whether something in it is no everyday change. The gravest findings come first."""
-    return any(f.severity is Severity.BLOCK and f.finding not in HARMLESS for f in report.first)
-
-
-HARMLESS = frozenset({FindingKind.TOLERATED, FindingKind.UNVERIFIABLE})
 
 
 def is_look_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
@@ -194,11 +174,6 @@ def is_copy_due(report: DriftReport | None, policy: MigrationPolicy, now: dateti
     if report is None:
         return True
     return compared_copy(report) is Compared.INCONCLUSIVE and now - report.ended_at >= policy.recheck_interval
-
-
-def is_of_our_rules(report: DriftReport) -> bool:
-    is_about_messages = report.check in {CheckName.BASELINE, CheckName.MESSAGES}
-    return report.rules_fingerprint == (message_rules() if is_about_messages else rules_fingerprint())
 
 
 def is_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
@@ -225,32 +200,3 @@ def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:
         "rules_fingerprint": report.rules_fingerprint,
         "tolerated": sorted(report.tolerated),
     }
-
-
-MOST_EXPLAINED = 2
-"""Kinds of findings of which it is told what they mean; the report has all."""
-
-
-def objects_of(report: DriftReport) -> tuple[str, ...]:
-    """What a wait names: the first findings, or what was not read, each once."""
-    is_found = report.verdict is Verdict.DRIFT and (report.check is not CheckName.MESSAGES or _blocks(report))
-    unread = (what.partition("; ")[0] for what in report.not_read)
-    return tuple(dict.fromkeys(map(_object, report.first) if is_found else unread))
-
-
-def _object(finding: DriftFinding) -> str:
-    return f"{finding.record} {finding.key}"[:MAX_KEY]
-
-
-def told(report: DriftReport) -> str:
-    """One line for people: which report, and what it found."""
-    when = f"report {report.id} of {report.ended_at:%Y-%m-%d %H:%M:%S} UTC"
-    if report.verdict is Verdict.INCONCLUSIVE:
-        return f"{when}: {'; '.join(report.not_read) or 'no consistent cut could be had'}"
-    if report.verdict is Verdict.CLEAN and not is_of_our_rules(report):
-        return f"{when} was made by other rules: is the worker keeperless-checks of the same version as this one?"
-    where = "; ".join(f"{_object(f)}: {f.finding}{f' {f.field}' if f.field else ''}" for f in report.first[:5])
-    is_of_clients = report.check is CheckName.MESSAGES  # of metadata the wait itself says what to do
-    said = dict.fromkeys(explanation_of(finding, report.check) for finding in report.first if is_of_clients)
-    why = (f"{one.means} {one.advice}" for one in list(said)[:MOST_EXPLAINED])
-    return " ".join(filter(None, [f"{when}: {tally(report)}.", *why, where]))

@@ -7,13 +7,14 @@ from typing import Any
 from domain.cluster import ClusterSpec
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.rulings import NOTHING_RULED, Ruling
 from domain.zk_to_kraft.comparison import (
+    CopyReports,
     evidence_of_report,
     newest_of,
 )
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import phase_of
-from domain.zk_to_kraft.ruling import NOTHING_RULED, Ruling
 from domain.zk_to_kraft.situation import Situation
 
 NO_BASELINE = "nothing to compare with"
@@ -50,7 +51,7 @@ def evidence_of(
         },
         "report": evidence_of_report(newest_of(ruling.reports, observation.zookeeper)),
         "drifts_found": ruling.drifts,
-        "copy": evidence_of_report(ruling.of_copy.newest) if ruling.of_copy.newest is not None else NO_BASELINE,
+        "copy": evidence_of_report(newest) if (newest := CopyReports.of(ruling.of_copy).newest) is not None else NO_BASELINE,
         "messages": evidence_of_report(ruling.messages) if ruling.has_baseline else NO_BASELINE,
         "nodes": {
             spec.node_name(node.id): {

@@ -7,21 +7,17 @@ from domain.decisions import (
     WaitReason,
 )
 from domain.drift.report import DriftReport
+from domain.drift.verdicts import objects_of, told
 from domain.health.replication import partitions_needing
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import Loss
 from domain.rolling.configuration_management import how_to_pause
-from domain.zk_to_kraft.comparison import (
-    claim_of,
-    newest_of,
-    objects_of,
-    told,
-)
+from domain.rulings import Ruling
+from domain.zk_to_kraft.comparison import CopyReports, claim_of, newest_of
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.terms import Check, Compared, Terms
 
@@ -40,14 +36,14 @@ def report_behind(
     copy before the first broker in KRaft mode, the metadata, and where that is the same, clients' data again.
     """
     if reason in {WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS}:
-        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else ruling.of_copy.newest
+        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else CopyReports.of(ruling.of_copy).newest
     if reason not in REPORTED:
         return None
     if not claim_of(observation.zookeeper):
         is_begun = any(b.mode is BrokerMode.HYBRID for b in situation.brokers)
         return ruling.of_copy.kept if is_begun or terms.baseline == Check() else ruling.baseline
     if any(b.mode is not BrokerMode.KRAFT for b in situation.brokers):
-        return ruling.of_copy.newest
+        return CopyReports.of(ruling.of_copy).newest
     is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
     return ruling.messages if is_same else newest_of(ruling.reports, observation.zookeeper)
 

@@ -308,7 +308,7 @@ CATALOGUE: tuple[Guard, ...] = (
         (
             "domain.zk_to_kraft.phases:_phase_after_finalization",
             f"{FORWARD}:_done",
-            "domain.zk_to_kraft.end_compared:lost_at_the_end",
+            "domain.end_compared:lost_at_the_end",
         ),
         ("GF22", WaitReason.FINALIZATION_NOT_SEEN),
         "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",

@@ -6,13 +6,13 @@ asked; right before an effect, which looks again without one, those of its check
 
 from collections.abc import Iterator
 
+from domain.checks.acceptance import marked
 from domain.checks.file_characters import malformed
 from domain.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.acceptance import marked
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
 
 __all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "preflight"]

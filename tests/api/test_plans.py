@@ -23,7 +23,7 @@ from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
 from domain.policy import MigrationPolicy
 from domain.questions import PlanOutcome, PlanRequest
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
+from domain.rehearsal import RehearsalReport
 from ledger.ledger import SqlLedger
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]

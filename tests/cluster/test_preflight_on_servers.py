@@ -19,13 +19,13 @@ from kazoo.client import KazooClient
 
 from activities.observing.observe import observe
 from activities.survey.surveying import with_survey
+from domain.checks.acceptance import blockers_in
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.configuration.properties import ENCODING, edit
 from domain.decisions import Finding, Severity
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight
 from playground.by_hand import ByHand
 from playground.clients import admin_client

@@ -43,7 +43,7 @@ from activities.zk_to_kraft.rehearsal.servers import Servers
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
+from domain.rehearsal import RehearsalLimits
 from playground import processes
 from playground.cache import silent
 from playground.clients import admin_client

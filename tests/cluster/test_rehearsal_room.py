@@ -11,7 +11,7 @@ import pytest
 from activities.adapters.rehearsal_room import SOURCES, UnsharedRooms
 from activities.zk_to_kraft.rehearsal.isolation import network_of_this_process
 from activities.zk_to_kraft.rehearsal.messages import TOLD, Failed, NotIsolated, Order
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
+from domain.rehearsal import RehearsalLimits
 
 pytestmark = pytest.mark.cluster
 

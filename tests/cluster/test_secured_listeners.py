@@ -13,10 +13,10 @@ import pytest
 
 from activities.observing.observe import observe
 from activities.survey.surveying import with_survey
+from domain.checks.acceptance import blockers_in
 from domain.decisions import Finding
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.preflight import preflight
 from playground.cluster import PlaygroundCluster
 from playground.field import Field

@@ -15,12 +15,12 @@ from activities.observing.topic_ids import topic_znodes, topics_on_disk
 from activities.previewing import read_files
 from activities.sessions import session
 from domain.decisions import Wait, WaitReason
+from domain.rulings import Ruling
+from domain.topic_ids import cure_of_no_id, put_back
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.losses import TOPIC_IDS
 from domain.zk_to_kraft.preview import preview_of
-from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Claim
-from domain.zk_to_kraft.topic_ids import cure_of_no_id, put_back
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import POLICY, Field

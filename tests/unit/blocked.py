@@ -14,11 +14,11 @@ from domain.observed.observation import (
     Unanswered,
 )
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

@@ -23,13 +23,13 @@ from domain.observed.observation import (
     Unanswered,
 )
 from domain.policy import MigrationPolicy
+from domain.rulings import GivenApproval, Ruling
 from domain.zk_to_kraft.assessment import assess, sight_of
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.conftest import (
     LEADER,

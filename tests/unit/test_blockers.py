@@ -24,12 +24,12 @@ from domain.observed.observation import (
     Unanswered,
 )
 from domain.records import Waiting
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -15,9 +15,9 @@ from domain.observed.observation import (
     StorageState,
     Unanswered,
 )
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent, without
 from tests.unit.conftest import (
     NOW,

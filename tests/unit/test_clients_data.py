@@ -12,9 +12,9 @@ from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.observed.observation import MigrationZnode, Observation
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.evidence import NO_BASELINE
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy(min_soak=timedelta(0))

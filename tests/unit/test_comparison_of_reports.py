@@ -12,11 +12,11 @@ from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, Rec
 from domain.drift.tolerations import Toleration
 from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
+from domain.rulings import GivenApproval, Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import NO_REPORT, claim_of, names_of
 from domain.zk_to_kraft.losses import DRIFT
 from domain.zk_to_kraft.preview import preview_of
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from tests.unit.conftest import LEADER, NOW, Point, cluster_spec, observation, report_of, with_zookeeper
 
 SPEC = cluster_spec()

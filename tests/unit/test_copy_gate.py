@@ -12,10 +12,10 @@ from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import CopyReports
 from domain.zk_to_kraft.evidence import NO_BASELINE
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_metrics, with_zookeeper
 from tests.unit.test_clients_data import BASELINE, reason_of
 

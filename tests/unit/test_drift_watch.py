@@ -8,11 +8,11 @@ from domain.contracts import Standstill
 from domain.decisions import Intent, NodeStage, Wait, WaitReason
 from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.drift_watch import drift_causes, drifts
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,
     Point,

@@ -11,11 +11,11 @@ from domain.contracts import Assessment
 from domain.decisions import GateName, NodeStage, Refuse, Severity, Step, StepAction, Wait, WaitReason
 from domain.observed.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
+from domain.rulings import GivenApproval, Ruling
 from domain.zk_to_kraft.assessment import assess, is_survey_needed
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.planning.plan import findings_of
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from tests.unit.blocked import found
 from tests.unit.conftest import (
     Point,

@@ -5,13 +5,13 @@ import pytest
 from domain.decisions import Decision, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
 from domain.observed.observation import LogDir, NodeDisk, NodeView, Observation, StorageState
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,

@@ -15,8 +15,9 @@ from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanRequest
 from domain.records import ClusterRecord, MigrationKind
+from domain.rehearsal import RehearsalReport
 from domain.zk_to_kraft.node_config import node_file
-from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE, RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import original

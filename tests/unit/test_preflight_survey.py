@@ -17,11 +17,11 @@ from domain.observed.parts import Suspect, Unanswered
 from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
 from domain.observed.topic_directories import DiskIds
 from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,
     Point,

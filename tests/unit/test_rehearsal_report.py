@@ -28,7 +28,8 @@ from domain.drift.report import DriftFinding, FindingKind, Verdict
 from domain.errors import Permanent
 from domain.observed.observation import Suspect
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal.outcome import Equality, RehearsalLimits, RehearsalReport, Usage, advice_of, differences_of
+from domain.rehearsal import Equality, RehearsalLimits, RehearsalReport, Usage
+from domain.zk_to_kraft.rehearsal.outcome import advice_of, differences_of
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect, Outcome, Trial
 from playground.example import example_cluster
 

@@ -8,10 +8,10 @@ from domain.decisions import Decision, NodeStage, Step, StepAction, Wait, WaitRe
 from domain.observed.observation import KafkaView, Observation, RollMark, SharedPartitions
 from domain.policy import MigrationPolicy
 from domain.rolling.waves import shared_partitions
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves
-from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,
     ZOOKEEPER_CONTROLLER,

@@ -6,8 +6,8 @@ from domain.contracts import Assessment, Silence
 from domain.decisions import Gate, GateName, Wait, WaitReason
 from domain.observed.observation import Observation, Unanswered
 from domain.policy import MigrationPolicy
+from domain.rulings import GivenApproval, Ruling
 from domain.zk_to_kraft.assessment import assess
-from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from domain.zk_to_kraft.silence import MAX_BREAK
 from tests.unit.conftest import NOW, Point, cluster_spec, observation
 

@@ -20,10 +20,10 @@ from domain.observed.observation import (
     StorageState,
 )
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
 from domain.zk_to_kraft.reduction import offset_distance, situation_of, soaked_for
-from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import (
     Claim,
     ControllerSituation,

@@ -10,6 +10,7 @@ from domain.decisions import Acceptance, Finding, GateName
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
+from domain.end_compared import lost_at_the_end
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -21,8 +22,8 @@ from domain.records import (
     NodeStatus,
     Progress,
 )
-from domain.zk_to_kraft.end_compared import lost_at_the_end
-from domain.zk_to_kraft.summary import PauseMeasure, Summary, summary_of
+from domain.summary import PauseMeasure, Summary, summary_of
+from domain.zk_to_kraft.afterwards import next_steps
 from playground.fakes.spec import fake_spec
 from tests.unit.conftest import NOW
 
@@ -81,13 +82,13 @@ def report(check: CheckName, verdict: Verdict, minutes: int) -> DriftReport:
 
 
 def summary(*events: Event, of: MigrationRecord | None = None, **given: Any) -> Summary:
-    found = summary_of(of or record(), events, given.get("commands", ()), given.get("reports", ()), fake_spec())
+    found = summary_of(of or record(), events, given.get("commands", ()), given.get("reports", ()), fake_spec(), next_steps)
     assert found is not None
     return found
 
 
 def test_a_migration_that_goes_on_has_no_summary() -> None:
-    assert summary_of(record().model_copy(update={"ended_at": None}), (), (), (), fake_spec()) is None
+    assert summary_of(record().model_copy(update={"ended_at": None}), (), (), (), fake_spec(), next_steps) is None
 
 
 def test_phases_add_up_to_the_whole_duration() -> None:

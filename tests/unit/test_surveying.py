@@ -10,14 +10,14 @@ from activities.ports.nodes import Completed, FileContent
 from activities.ports.ports import Ports
 from activities.survey.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
+from domain.checks.acceptance import blockers_in
 from domain.decisions import NodeStage, Severity
 from domain.errors import Permanent, Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.acceptance import blockers_in
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.ruling import Ruling
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 

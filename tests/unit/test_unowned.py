@@ -10,10 +10,10 @@ from domain.cluster import NodeSpec
 from domain.decisions import Wait, WaitReason
 from domain.observed.observation import Process
 from domain.policy import MigrationPolicy
+from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.ruling import Ruling
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write

@@ -9,9 +9,9 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
+from domain.checks.acceptance import blockers_in
 from domain.decisions import GateName
 from domain.errors import Permanent, Transient, Unsafe
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.phases import Phase
 
 pytestmark = pytest.mark.chaos

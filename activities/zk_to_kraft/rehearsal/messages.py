@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits, Usage
+from domain.rehearsal import RehearsalLimits, Usage
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Trial
 
 COPY, PROPERTIES, CONTROLLER, ROWS, PASSED = "copy", "controller.properties", "controller", "rows.jsonl", "passed"

@@ -38,7 +38,7 @@ from activities.zk_to_kraft.rehearsal.servers import Servers
 from activities.zk_to_kraft.rehearsal.trial import Seen, Trials
 from domain.amounts import counted
 from domain.errors import KeeperlessError, Permanent
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
+from domain.rehearsal import RehearsalLimits
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12

@@ -41,14 +41,10 @@ from domain.configuration.properties import ENCODING, parse
 from domain.drift.report import CheckName, Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.records import ClusterRecord
+from domain.rehearsal import Equality, RehearsalLimits, RehearsalReport
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.rehearsal.files import connect_of, controller_properties, inter_broker_listener
-from domain.zk_to_kraft.rehearsal.outcome import (
-    Equality,
-    RehearsalLimits,
-    RehearsalReport,
-    refusal,
-)
+from domain.zk_to_kraft.rehearsal.outcome import refusal
 from domain.zk_to_kraft.rehearsal.trials import Outcome
 
 NO_MEMBERS = (

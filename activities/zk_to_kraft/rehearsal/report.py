@@ -4,16 +4,8 @@ from activities.observing.present_ensemble import Newest
 from activities.ports.checks import Compared
 from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from domain.decisions import Finding
-from domain.zk_to_kraft.rehearsal.outcome import (
-    Equality,
-    RehearsalReport,
-    advice_of,
-    age_unknown,
-    cut_short,
-    differences_of,
-    findings_of,
-    unexplained,
-)
+from domain.rehearsal import Equality, RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import advice_of, age_unknown, cut_short, differences_of, findings_of, unexplained
 from domain.zk_to_kraft.rehearsal.trials import Cleared, Outcome, cleared, proven
 
 

@@ -32,6 +32,7 @@ from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.diagnosis.logs.copy_lines import DUAL_WRITE, CopyLog, read_log
 from domain.errors import Permanent, Transient
+from domain.rehearsal import Usage
 from domain.zk_to_kraft.rehearsal.files import (
     CONTROLLER_PORT,
     HOST,
@@ -40,7 +41,6 @@ from domain.zk_to_kraft.rehearsal.files import (
     logging_configuration,
     zookeeper_configuration,
 )
-from domain.zk_to_kraft.rehearsal.outcome import Usage
 from domain.zk_to_kraft.rehearsal.trials import Outcome, Trial
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}

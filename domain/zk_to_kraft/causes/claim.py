@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from domain.decisions import WaitReason
 from domain.diagnosis.logs.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
+from domain.topic_ids import IDS_FIRST
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints
 from domain.zk_to_kraft.situation import QuorumState
-from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 OF_ZOOKEEPER = frozenset({QuorumState.ABSENT, QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN})
 NO_CLAIM = -1

@@ -13,6 +13,7 @@ from domain.diagnosis.logs.registration_lines import FENCED
 from domain.diagnosis.logs.start_lines import epochs_lately
 from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
+from domain.topic_ids import IDS_FIRST
 from domain.zk_to_kraft.causes.address import unresolved_cause
 from domain.zk_to_kraft.causes.case import (
     DOWN_MODES,
@@ -31,7 +32,6 @@ from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_empti
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration
-from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
 from domain.decisions import Finding, WaitReason
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from domain.decisions import WAIT_MEANS, WaitReason
+from domain.topic_ids import Cure, cure_of_no_id
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.situation import Claim, QuorumState
-from domain.zk_to_kraft.topic_ids import Cure, cure_of_no_id
 
 MOST_TOPICS = 5
 

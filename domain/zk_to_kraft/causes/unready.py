@@ -15,9 +15,9 @@ from domain.diagnosis.logs.times import CLOCKS, ZONES, age_of, stamp_of
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
+from domain.topic_ids import IDS_FIRST
 from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
 from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.topic_ids import IDS_FIRST
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),

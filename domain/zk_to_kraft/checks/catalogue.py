@@ -5,6 +5,7 @@ from domain.checks import coordinator_counts as coordinators
 from domain.checks import service_unit as outliving
 from domain.checks.seen import Check
 from domain.zk_to_kraft.checks import configuration, controllers, identity, listeners, security, unapplied, zookeeper_content
+from domain.zk_to_kraft.rehearsal.outcome import CODES
 
 MODULES = (
     identity,
@@ -25,3 +26,6 @@ MODULES = (
 )
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))
+
+FINDING_CODES = (*(check.code for check in CATALOGUE), *CODES)
+"""Of all findings that a plan or a preflight of this kind can have."""

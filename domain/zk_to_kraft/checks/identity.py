@@ -200,7 +200,6 @@ CHECKS = (
         holds="`/cluster/id`, the brokers' answer and every `meta.properties` name the specified `cluster_id`",
         because="we would be talking to another cluster",
         source="ZooKeeper, a metadata request, log directories",
-        is_identity=True,
         of_look=(_cluster_ids,),
     ),
     Check(

@@ -22,7 +22,7 @@ from domain.observed.observation import ControllerZnode
 from domain.observed.parts import Suspect
 from domain.observed.survey import ZooKeeperSurvey
 from domain.redaction import is_shown, shown_value
-from domain.zk_to_kraft.topic_ids import Cure, cure_of_no_id
+from domain.topic_ids import Cure, cure_of_no_id
 from domain.zk_to_kraft.znode_repairs import repair_of
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
@@ -352,7 +352,6 @@ CHECKS = (
         because="a controller would create another tree, empty. Other names for the servers are a warning",
         source="brokers' files",
         unverifiable=NOT_TOLD + ". A warning for a broker that is registered below that chroot",
-        is_identity=True,
         of_look=(_connect_strings,),
     ),
 )

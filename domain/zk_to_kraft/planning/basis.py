@@ -5,6 +5,7 @@ In what mode a node runs is the preflight's to judge, and what moves by itself i
 
 from domain.cluster import ClusterSpec
 from domain.observed.observation import Observation
+from domain.plans import of_specification
 from domain.zk_to_kraft.situation import Situation
 
 
@@ -21,11 +22,6 @@ def basis_of(observation: Observation, spec: ClusterSpec, situation: Situation) 
         if metrics is not None and metrics.kafka_version is not None:
             basis[f"{name}: Kafka"] = metrics.kafka_version
     return basis
-
-
-def of_specification(revision: int) -> dict[str, str]:
-    """The part of the basis that the ledger knows too."""
-    return {"the cluster's specification": f"revision {revision}"}
 
 
 def _file_of(observation: Observation, node_id: int) -> str:

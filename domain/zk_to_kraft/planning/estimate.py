@@ -6,8 +6,8 @@ from statistics import median
 from domain.cluster import Role
 from domain.decisions import NodeStage, StepAction
 from domain.plans import Basis, Estimate, EstimatedPart, MeasuredStep, PlannedRoll
+from domain.rehearsal import RehearsalReport
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 
 GUESSED_SECONDS: dict[tuple[Role, NodeStage], float] = {
     (Role.CONTROLLER, NodeStage.MIGRATION): 5.0,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.canaries import announced
+from domain.checks.acceptance import blockers_in, marked
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.file_changes import unified
 from domain.configuration.properties import ENCODING
@@ -27,9 +28,9 @@ from domain.plans import (
     nothing_answers,
 )
 from domain.policy import MigrationPolicy
+from domain.rehearsal import RehearsalReport
 from domain.rolling.configuration_management import planned
 from domain.rolling.waves import Wave
-from domain.zk_to_kraft.acceptance import blockers_in, marked
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
@@ -42,7 +43,7 @@ from domain.zk_to_kraft.planning.texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, 
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport, not_made, too_late
+from domain.zk_to_kraft.rehearsal.outcome import not_made, too_late
 from domain.zk_to_kraft.roll_waves import planned_waves
 from domain.zk_to_kraft.situation import ControllerSituation, Situation
 

@@ -2,30 +2,28 @@
 storage that it makes, go by the cluster's id.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from domain.decisions import Acceptance, Finding, Severity
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.checks.catalogue import CATALOGUE
-from domain.zk_to_kraft.rehearsal.outcome import CODES
 
-KNOWN_CODES = (*(check.code for check in CATALOGUE), *CODES)
-OF_IDENTITY = frozenset(check.code for check in CATALOGUE if check.is_identity)
+IDENTITY_CODES = frozenset({"PF03", "PF20"})
+"""Checks that tell which cluster this is. Nobody can accept their blockers."""
 
 
-def why_not_acceptable(code: str) -> str:
-    """Why no policy may name it in `accepted_findings`; empty when it may."""
-    if code in OF_IDENTITY:
+def why_not_acceptable(code: str, known: Sequence[str]) -> str:
+    """Why no policy may name a code in `accepted_findings`; empty if it may. `known`: the codes that this kind has."""
+    if code in IDENTITY_CODES:
         return (
             f"{code} cannot be accepted: it tells which cluster this is, and with a wrong answer two migrations could work on "
             "the same nodes. Correct the cluster's specification."
         )
-    return "" if code in KNOWN_CODES else f"{code} is no check's code. There are {', '.join(KNOWN_CODES)}."
+    return "" if code in known else f"{code} is no check's code. There are {', '.join(known)}."
 
 
 def acceptance_of(finding: Finding, policy: MigrationPolicy) -> Acceptance | None:
     """What an older policy says of a finding that nobody may accept counts for nothing."""
-    if finding.severity is not Severity.BLOCKER or why_not_acceptable(finding.code):
+    if finding.severity is not Severity.BLOCKER or finding.code in IDENTITY_CODES:
         return None
     covering = (each for each in policy.accepted_findings if each.covers(finding.code, finding.object))
     return next((Acceptance(by=each.by, reason=each.reason) for each in covering), None)

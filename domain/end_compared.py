@@ -44,3 +44,11 @@ def lost_at_the_end(report: DriftReport | None) -> tuple[Blocker, ...]:
         since=report.ended_at,
     )
     return (found,)
+
+
+class NextStep(Record):
+    """One thing to do now. `do`: what to type or to change, in order, then how to see that it worked. `objects`: where."""
+
+    subject: str
+    do: str
+    objects: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 Everything is derived from what the ledger has: events, commands, reports, and the progress that was reported last.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
@@ -12,13 +12,14 @@ from domain.cluster import ClusterSpec
 from domain.decisions import KEEPERLESS, GateName, StepAction
 from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
+from domain.end_compared import EndCompared, NextStep, end_compared
 from domain.records import DECIDING, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
-from domain.zk_to_kraft.afterwards import NextStep, next_steps
-from domain.zk_to_kraft.end_compared import EndCompared, end_compared
 
 PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED = "phase-entered", "step-done", "step-blocked", "reverting"
 KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED})
 """The events that a summary is made of."""
+
+NextSteps = Callable[[MigrationRecord, ClusterSpec | None, EndCompared | None], tuple[NextStep, ...]]
 
 DECISIONS = DECIDING | {CommandKind.ROLLBACK}
 
@@ -104,8 +105,11 @@ def summary_of(
     commands: Iterable[Command],
     reports: Iterable[DriftReport],
     spec: ClusterSpec | None,
+    next_steps: NextSteps,
 ) -> Summary | None:
-    """The summary; `None` while the migration goes on. `events`: of `KINDS`, in order. `spec`: that it was started on."""
+    """The summary; `None` while the migration goes on. `events`: of `KINDS`, in order. `spec`: that it was started on.
+    `next_steps`: what this kind of migration tells people to do after it has ended.
+    """
     if record.ended_at is None:
         return None
     began, found = record.started_at or record.created_at, tuple(reports)

@@ -8,11 +8,8 @@ from domain.decisions import (
     GateName,
 )
 from domain.drift.report import DriftReport
+from domain.drift.verdicts import is_usable
 from domain.records import ApprovalSeen
-from domain.zk_to_kraft.comparison import (
-    CopyReports,
-    is_usable,
-)
 
 
 @dataclass(frozen=True)
@@ -21,6 +18,18 @@ class GivenApproval:
 
     evidence_hash: str | None
     is_consumed: bool = False
+
+
+@dataclass(frozen=True)
+class ReportsOnCopy:
+    """What is known of a copy of metadata. `kept`, `copy`: what this migration kept before it and its comparison with that, the
+    last ones. `others_kept`, `others_copies`: the newest ones of the cluster, whichever migration made them.
+    """
+
+    kept: DriftReport | None = None
+    copy: DriftReport | None = None
+    others_kept: tuple[DriftReport, ...] = ()
+    others_copies: tuple[DriftReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Ruling:
     messages: DriftReport | None = None
     end: DriftReport | None = None
     inherited: DriftReport | None = None
-    of_copy: CopyReports = field(default_factory=CopyReports)
+    of_copy: ReportsOnCopy = field(default_factory=ReportsOnCopy)
     unchecked_since: datetime | None = None
     plan_basis: Mapping[str, str] | None = None
     has_begun: bool = True

@@ -1,0 +1,47 @@
+"""`Kind`: what the product has to know of one kind of migration. A frozen record of values and pure functions, no base class.
+
+A kind is written in rooms of its own (`domain/<kind>`, `activities/<kind>`). There it makes one of these, which is then added
+to `domain.shipped_kinds`. API and workers are given the kinds as an argument, so that a test can bring its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from domain.cluster import ClusterSpec
+from domain.errors import Permanent
+from domain.summary import NextSteps
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of migration.
+
+    `finding_codes`: of all findings that a plan or a preflight of it can have. `loss_names`: of all losses that a rollback of
+    a cluster could ever have, and `loss_forms`, how these names are made, for people. `next_steps`: what people do after it
+    has ended.
+    """
+
+    name: str
+    finding_codes: tuple[str, ...]
+    loss_names: Callable[[ClusterSpec], frozenset[str]]
+    loss_forms: tuple[str, ...]
+    next_steps: NextSteps
+
+
+class Kinds(Mapping[str, Kind]):
+    """Kinds of migration by name, in the order in which they are shipped."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+
+    def __getitem__(self, name: str) -> Kind:
+        """Raises `Permanent` for a kind that this program does not have: it is older than what asks for it."""
+        if name not in self._kinds:
+            raise Permanent(f"this program has no migration of the kind {name}: it has {', '.join(self._kinds)}. Upgrade it")
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
