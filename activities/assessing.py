@@ -9,17 +9,14 @@ from activities.claims import cluster_of, registered
 from activities.heartbeat import heartbeating
 from activities.looking import look_and_decide
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
-from activities.zk_to_kraft.suspects import POISON_SECONDS
 from domain.contracts import ActivityName, Assessment, AssessRequest
 from domain.decisions import Revert
 from domain.errors import KeeperlessError
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
 from domain.records import Sample
-from domain.zk_to_kraft.assessment import sight_of
-from domain.zk_to_kraft.phases import Phase
 
 SAMPLE_SECONDS = 10.0
 """Between two samples of the numbers while nothing changes: the ledger thins them out."""
@@ -51,7 +48,7 @@ class Assessing:
             sampled = time.monotonic()  # what the wait began with was recorded with the progress
             while True:
                 begun = time.monotonic()
-                assessment, _, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
+                assessment, observation, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, content)
                     return assessment
@@ -59,7 +56,8 @@ class Assessing:
                 if begun - sampled >= SAMPLE_SECONDS:
                     await self._sample(request, assessment)
                     sampled = begun
-                await asyncio.sleep(pause_after(assessment.phase, time.monotonic() - begun, request.policy))
+                seconds, is_surveyed = time.monotonic() - begun, observation.survey is not None
+                await asyncio.sleep(pause_after(seconds, request.policy, is_surveyed=is_surveyed))
 
     async def _sample(self, request: AssessRequest, assessment: Assessment) -> None:
         """No wait depends on it: a ledger that does not answer leaves a gap in the plot."""
@@ -82,18 +80,19 @@ class Assessing:
     async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:
         """What is seen now, for people. Stores nothing."""
         cluster = await registered(request.cluster, self._ports)
-        return sight_of(await observe(cluster, self._ports), cluster.spec, MigrationPolicy())
+        policy, kind = MigrationPolicy(), self._ports.kinds[request.kind]
+        return kind.sight(await observe_for(request.kind, cluster, self._ports, policy), cluster.spec, policy)
 
 
-def pause_after(phase: str | None, seconds: float, policy: MigrationPolicy) -> float:
+def pause_after(seconds: float, policy: MigrationPolicy, *, is_surveyed: bool) -> float:
     """Seconds until the next look. `seconds`: what this one took.
 
     Before the start it reads all that the copy will read, of an ensemble that serves, while people mend what was found.
     """
     pause = policy.poll_interval.total_seconds()
-    return max(pause, SPARED * seconds) if phase == Phase.PREFLIGHT else pause
+    return max(pause, SPARED * seconds) if is_surveyed else pause
 
 
-def _seconds_for_names(request: AssessRequest) -> float:
+def _seconds_for_names(request: AssessRequest) -> float | None:
     """People want to know which znode kills a copy, until the way back has begun. No effect waits for it."""
-    return POISON_SECONDS if request.revert is None else 0.0
+    return None if request.revert is None else 0.0

@@ -18,6 +18,7 @@ from activities.ports.checks import CheckRunner, MessageRunner
 from activities.ports.ports import Ports
 from activities.queues import Manner, Queue, serve
 from activities.settings import ActivitySettings
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.workplace import sweep
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from console.program import Program, run_program
@@ -71,7 +72,7 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> int:
         served = checks_activities(ports, runner, messages, rehearsal, work_directory(checks))
         return [Queue(TaskQueue.CHECKS, served, CHECKS_AT_ONCE)]
 
-    return await serve(PROGRAM.name, settings, MANNER, queues, spark=checks.spark)
+    return await serve(PROGRAM.name, settings, MANNER, SHIPPED_KINDS, queues, spark=checks.spark)
 
 
 def main() -> NoReturn:

@@ -8,9 +8,9 @@ from temporalio import activity
 from activities.ports.ports import Ports
 from domain.contracts import AssessRequest, StepRequest
 from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient
+from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS
 from domain.records import ClusterRecord, EventDraft
 from domain.set_back import KIND, why_set_back
-from domain.zk_to_kraft.causes.elsewhere import SEES_NOTHING, WHERE_IT_BELONGS
 
 
 def elsewhere() -> Transient:

@@ -7,25 +7,22 @@ from typing import TypeVar
 
 from activities.claims import cluster_of, elsewhere, ensure_not_set_back, ensure_not_superseded
 from activities.node_files import sha256_of
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.other_installations import ensure_sole_leader
 from activities.ports.ports import Ports
 from activities.rulings import ruling_of
-from activities.survey.surveying import with_survey
 from domain.approvals import Attempt
 from domain.contracts import Assessment, AssessRequest, StepRequest
 from domain.decisions import StepAction
 from domain.errors import Transient
+from domain.health.visibility import is_elsewhere
 from domain.observed.observation import Observation
-from domain.zk_to_kraft.assessment import assess as assess_observation
-from domain.zk_to_kraft.assessment import is_survey_needed
-from domain.zk_to_kraft.causes.elsewhere import is_elsewhere
 
 T = TypeVar("T")
 
 
 async def look_and_decide(
-    request: AssessRequest | StepRequest, ports: Ports, poison_seconds: float = 0.0
+    request: AssessRequest | StepRequest, ports: Ports, names_seconds: float | None = 0.0
 ) -> tuple[Assessment, Observation, bytes]:
     """One assessment, on a fresh observation and on what the ledger says of the approvals right now.
 
@@ -36,19 +33,18 @@ async def look_and_decide(
     await ensure_not_set_back(request, ports)
     cluster = await cluster_of(request, ports)
     ruling = await ruling_of(request, ports)
-    observation = await observe(cluster, ports, request.policy, poison_seconds)
+    kind = ports.kinds[request.kind]
+    observation = await observe_for(request.kind, cluster, ports, request.policy, names_seconds)
     if is_elsewhere(observation, cluster.spec):
         raise elsewhere()
     await ensure_sole_leader(request, observation, ports.ledger)
-    is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
+    is_start = _may_survey(request) and kind.needs_survey(observation, cluster.spec, request.policy, ruling)
     if is_start:
-        observation = await with_survey(observation, cluster, request.policy, ports)
+        observation = await kind.survey(observation, cluster, request.policy, ports)
     content = observation.model_dump_json().encode()
     before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
     name = sha256_of(content)
-    assessment = assess_observation(
-        observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
-    )
+    assessment = kind.assess(observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start)
     return assessment, observation, content
 
 

@@ -7,23 +7,18 @@ from temporalio import activity
 from activities.claims import registered
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
-from activities.observing.observe import observe
+from activities.observing.node_texts import read_files
+from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
-from activities.previewing import read_files
-from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName
 from domain.errors import Permanent
 from domain.observed.observation import Observation
-from domain.plans import Plan
+from domain.plans import Asked, Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanOutcome, PlanRequest
 from domain.records import ClusterRecord
 from domain.rehearsal import RehearsalReport
 from domain.rulings import NOTHING_RULED
-from domain.zk_to_kraft.assessment import is_survey_needed
-from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
-from domain.zk_to_kraft.planning.plan import Asked, plan_of
-from domain.zk_to_kraft.reduction import situation_of
 
 Rehearse = Callable[[ClusterRecord], Awaitable[RehearsalReport]]
 """Rehearses the copy, and beats meanwhile."""
@@ -57,17 +52,16 @@ class Planning:
                 plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal, copied))
         return _outcome(plan)
 
-    async def _phase_after_the_copy(self, request: PlanRequest) -> Phase | None:
+    async def _phase_after_the_copy(self, request: PlanRequest) -> str | None:
         """`None` where the copy is still to come, or nobody knows."""
         async with heartbeating():
             cluster = await registered(request.cluster, self._ports)
-            observation = await observe(cluster, self._ports, request.policy)
-        phase = phase_of(situation_of(observation, cluster.spec, request.policy))
-        return phase if phase in COPY_BEGUN else None
+            observation = await observe_for(request.kind, cluster, self._ports, request.policy)
+        return self._ports.kinds[request.kind].why_not_rehearsed(observation, cluster.spec, request.policy)
 
-    async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None, copied: Phase | None = None) -> Plan:
+    async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None, copied: str | None = None) -> Plan:
         cluster = await registered(request.cluster, self._ports)
-        observation = await self._look(cluster, request.policy)
+        observation = await self._look(request.kind, cluster, request.policy)
         content = observation.model_dump_json().encode()
         active = await self._ports.ledger.active_migration(request.cluster)
         asked = Asked(
@@ -83,18 +77,19 @@ class Planning:
         )
         files = await read_files(cluster, observation, self._ports)
         await self._ports.artefacts.put(content)
-        return plan_of(observation, cluster.spec, files, asked, sha256_of(content))
+        return self._ports.kinds[request.kind].plan(observation, cluster.spec, files, asked, sha256_of(content))
 
-    async def _look(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
+    async def _look(self, kind: str, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
         """As thorough as the look at which a migration starts. Where something does not answer, a second one: Java is late with
         the first answer after its start, and that alone blocks no plan."""
-        first = await self._look_once(cluster, policy)
-        return await self._look_once(cluster, policy) if first.unanswered else first
+        first = await self._look_once(kind, cluster, policy)
+        return await self._look_once(kind, cluster, policy) if first.unanswered else first
 
-    async def _look_once(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
-        observation = await observe(cluster, self._ports, policy)
-        is_start = is_survey_needed(observation, cluster.spec, policy, NOTHING_RULED)
-        return await with_survey(observation, cluster, policy, self._ports) if is_start else observation
+    async def _look_once(self, kind: str, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
+        asked = self._ports.kinds[kind]
+        observation = await observe_for(kind, cluster, self._ports, policy)
+        is_start = asked.needs_survey(observation, cluster.spec, policy, NOTHING_RULED)
+        return await asked.survey(observation, cluster, policy, self._ports) if is_start else observation
 
 
 def _outcome(plan: Plan) -> PlanOutcome:

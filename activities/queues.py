@@ -21,6 +21,7 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
 from activities.handing_over import HandOver
+from activities.ports.kinds import ActivityKinds
 from activities.ports.ports import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
@@ -63,7 +64,9 @@ QueuesOf = Callable[[Ports, AsyncExitStack], Awaitable[Sequence[Queue]]]
 """Makes the queues; what has to be closed at the end goes on the stack."""
 
 
-async def serve(program: str, settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> int:
+async def serve(
+    program: str, settings: ActivitySettings, manner: Manner, kinds: ActivityKinds, queues_of: QueuesOf, **told: object
+) -> int:
     """Serve until SIGINT or SIGTERM; the exit code. `told`: what the log says besides when it begins."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(manner.threads, thread_name_prefix="blocking"))
@@ -80,6 +83,7 @@ async def serve(program: str, settings: ActivitySettings, manner: Manner, queues
             kafka=BrokerAdmin(secrets),
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(settings.artefacts),
+            kinds=kinds,
         )
         queues = await queues_of(ports, stack)
         polls = Polls()

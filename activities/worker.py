@@ -23,6 +23,7 @@ from activities.recording import Recording
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.roll import Rolling
 from activities.settings import ActivitySettings
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import Provisioning
 from activities.zk_to_kraft.starting import Starting
 from activities.zk_to_kraft.window.leaving import Leaving
@@ -84,7 +85,7 @@ async def run(settings: ActivitySettings) -> int:
             Queue(TaskQueue.WATCH, watch_activities(ports, notes), settings.max_watches),
         ]
 
-    return await serve(PROGRAM.name, settings, MANNER, queues)
+    return await serve(PROGRAM.name, settings, MANNER, SHIPPED_KINDS, queues)
 
 
 def main() -> NoReturn:

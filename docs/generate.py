@@ -20,9 +20,10 @@ from domain.decisions import NodeStage
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.pages import docs_of
 from domain.policy import MigrationPolicy
+from domain.rolling.change import Sources
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
-from domain.zk_to_kraft.wanted_file import Sources, wanted_file
+from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 from spark.settings import CheckSettings

@@ -19,6 +19,7 @@ from domain.records import (
     EventDraft,
     Hold,
     Measured,
+    MigrationKind,
     NodeStatus,
     OpenGate,
     PhaseStep,
@@ -168,6 +169,7 @@ class AssessRequest(Payload):
     """
 
     migration_id: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
     approvals: dict[GateName, str] = Field(default_factory=dict)
@@ -235,6 +237,7 @@ class StepRequest(Payload):
     """
 
     migration_id: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
     step_id: str
@@ -319,6 +322,7 @@ class RollbackRequest(Payload):
     """
 
     migration_id: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
     command_id: str | None
@@ -352,6 +356,7 @@ class CheckRequest(Payload):
     """
 
     report_id: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     check: CheckName = CheckName.METADATA
     migration_id: str | None = None

@@ -6,6 +6,7 @@ to `domain.shipped_kinds`. API and workers are given the kinds as an argument, s
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from domain.cluster import ClusterSpec
 from domain.errors import Permanent
@@ -28,13 +29,23 @@ class Kind:
     next_steps: NextSteps
 
 
-class Kinds(Mapping[str, Kind]):
+class Named(Protocol):
+    """Whatever has the name of a kind."""
+
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=Named, covariant=True)
+
+
+class ByName(Mapping[str, K]):
     """Kinds of migration by name, in the order in which they are shipped."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[K] = ()) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
 
-    def __getitem__(self, name: str) -> Kind:
+    def __getitem__(self, name: str) -> K:
         """Raises `Permanent` for a kind that this program does not have: it is older than what asks for it."""
         if name not in self._kinds:
             raise Permanent(f"this program has no migration of the kind {name}: it has {', '.join(self._kinds)}. Upgrade it")
@@ -45,3 +56,6 @@ class Kinds(Mapping[str, Kind]):
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+
+Kinds = ByName[Kind]

@@ -4,7 +4,8 @@ It rests on what was seen (`basis`): where that has moved, the plan is not what 
 refused. What moves by itself, such as offsets, leaders or topics, is no part of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -212,3 +213,20 @@ def too_old(plan: Plan, now: datetime, life: timedelta) -> tuple[Finding, ...]:
 def of_specification(revision: int) -> dict[str, str]:
     """The part of the basis that the ledger knows too."""
     return {"the cluster's specification": f"revision {revision}"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations. `rehearsal`:
+    of the copy, where it was asked for; `is_copied_in`: the phase in which it was, and there was none to come any more.
+    `migration`: the id of one that has not ended."""
+
+    id: str
+    kind: str
+    policy: MigrationPolicy
+    requested_by: str
+    requested_at: datetime
+    measured: Sequence[MeasuredStep] = ()
+    rehearsal: RehearsalReport | None = None
+    is_copied_in: str | None = None
+    migration: str | None = None

@@ -17,6 +17,7 @@ class PreviewRequest(Payload):
     """A preview of the way back, or a runbook, for people. Looks at the cluster, changes nothing."""
 
     cluster: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     policy: MigrationPolicy = MigrationPolicy()
 
 
@@ -97,6 +98,7 @@ class Runbook(Payload):
 
 class ObserveRequest(Payload):
     cluster: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
 
 
 class ClusterSight(Payload):
@@ -137,6 +139,7 @@ class BlockersRequest(Payload):
 
     migration_id: str
     cluster: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     policy: MigrationPolicy = MigrationPolicy()
     in_hand: tuple[str, ...] = ()
     step_since: datetime | None = None

@@ -28,10 +28,11 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.observing.epochs import Rule, rule_of
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.observing.zookeeper_view import view_of
 from activities.ports.ports import Ports
 from activities.sessions import session
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.starting import Starting
 from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.partition_states import PartitionStates
@@ -42,7 +43,7 @@ from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord
+from domain.records import ClusterRecord, MigrationKind
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation
@@ -89,6 +90,7 @@ class Field:
             kafka=BrokerAdmin(secrets),
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(artefacts),
+            kinds=SHIPPED_KINDS,
         )
         now = datetime.now(UTC)
         self.record = ClusterRecord(spec=cluster.spec, revision=1, generation=1, created_at=now, updated_at=now)
@@ -214,7 +216,7 @@ class Field:
     # ---- what is seen ----
 
     async def observation(self) -> Observation:
-        return await observe(self.record, self.ports, POLICY)
+        return await observe_for(MigrationKind.ZK_TO_KRAFT, self.record, self.ports, POLICY)
 
     async def situation(self) -> Situation:
         return situation_of(await self.observation(), self.cluster.spec, POLICY)

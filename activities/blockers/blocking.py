@@ -15,7 +15,7 @@ from activities.blockers.hints import Hinting
 from activities.claims import registered
 from activities.heartbeat import heartbeating
 from activities.observing.in_time import all_within
-from activities.observing.observe import Early, observe
+from activities.observing.observe import Early, observe_for
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.ports import Ports
@@ -89,7 +89,7 @@ class Blocking:
             early.append((seen, asyncio.create_task(hinting, context=context)))
 
         try:
-            seen = await self._observation(cluster, request.policy, Early(EARLY_SECONDS, begin))
+            seen = await self._observation(request.kind, cluster, request.policy, Early(EARLY_SECONDS, begin))
             slow, observation = judged(seen)
             begun = [hints for before, hints in early if not _has_come_since(before, seen)]
             hints = await (begun[0] if begun else self._hints(request, record, cluster, observation, servers))
@@ -102,9 +102,9 @@ class Blocking:
         awaited = [part for part in slow if part.what != "kafka" or _is_each_answering(hints, situation)]
         return _without(awaited, self._told(request, record, ruling, cluster, observation, hints))
 
-    async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy, early: Early) -> Observation:
+    async def _observation(self, kind: str, cluster: ClusterRecord, policy: MigrationPolicy, early: Early) -> Observation:
         with all_within(OBSERVATION_SECONDS):
-            return await observe(cluster, self._ports, policy, POISON_SECONDS, PART_SECONDS, early)
+            return await observe_for(kind, cluster, self._ports, policy, POISON_SECONDS, PART_SECONDS, early)
 
     async def _hints(
         self,

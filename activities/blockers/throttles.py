@@ -3,9 +3,8 @@ and who asks. Looked for where replicas lag or Kafka is silent, for people only.
 
 from collections.abc import Mapping
 
-from activities.observing.zookeeper_view import json_object
+from activities.observing.zookeeper_view import BROKER_CONFIGS, IP_CONFIGS, json_object
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from activities.zk_to_kraft.poison import BROKER_CONFIGS, IP_CONFIGS
 from domain.diagnosis.causes.connection_limits import ConnectionLimit, limits_in
 
 RATE = ".replication.throttled.rate"

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from activities.canaries.perch import Perch, configs_in
 from activities.claims import ensure_not_superseded
-from activities.observing.zookeeper_view import TOPICS
+from activities.observing.zookeeper_view import ACL_GROUPS, TOPICS, USER_CONFIGS
 from activities.ports.zookeeper import DeleteZnode, ZooKeeperTree
-from activities.survey.zookeeper import GROUPS, USERS
 from domain.canaries import Leftovers, pause_topic_of
 from domain.errors import KeeperlessError, Obstacle, Permanent, Transient, obstacle_of
 
-FOLDERS = (TOPICS, "/admin/delete_topics", "/config/topics", GROUPS, USERS)
+FOLDERS = (TOPICS, "/admin/delete_topics", "/config/topics", ACL_GROUPS, USER_CONFIGS)
 """Where ZooKeeper keeps what canaries make."""
 
 
@@ -93,7 +92,7 @@ async def _is_gone_in_zookeeper(perch: Perch, tree: ZooKeeperTree) -> bool:
     """A deleted topic is there until every replica is. Of a user Kafka may leave a znode without any config: ours to remove."""
     for folder in FOLDERS:
         left = perch.ours(await tree.children(folder) or ())
-        for name in left if folder == USERS else ():
+        for name in left if folder == USER_CONFIGS else ():
             await _remove_empty_user(perch, tree, f"{folder}/{name}")
         if left:
             return False

@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 from activities.canaries.perch import Perch
-from activities.observing.zookeeper_view import TOPICS
-from activities.survey.zookeeper import GROUPS, USERS
+from activities.observing.zookeeper_view import ACL_GROUPS, TOPICS, USER_CONFIGS
 from domain.canaries import CONFIG, CONFIG_VALUE, Canary
 from domain.errors import Obstacle, Permanent, Transient
 
@@ -142,8 +141,8 @@ def _topic_znode(name: str) -> str:
 
 
 def _acl_znode(name: str) -> str:
-    return f"{GROUPS}/{name}"
+    return f"{ACL_GROUPS}/{name}"
 
 
 def _user_znode(name: str) -> str:
-    return f"{USERS}/{quote(name, safe='')}"
+    return f"{USER_CONFIGS}/{quote(name, safe='')}"

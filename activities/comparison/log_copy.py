@@ -9,8 +9,10 @@ import re
 from pathlib import Path
 
 from activities.ports.nodes import NodeDriver
-from activities.zk_to_kraft.quorum_log import CHECKPOINT, SEGMENT
 from domain.errors import Transient
+
+SEGMENT = re.compile(r"(\d{20})\.log")
+CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 CHUNK = 4 * 1024 * 1024
 LISTINGS = 5

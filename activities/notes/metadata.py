@@ -10,9 +10,17 @@ import json
 import re
 from collections.abc import Callable, Iterable
 
-from activities.observing.zookeeper_view import NOTIFICATIONS, TOPICS, bytes_of_names, json_object
+from activities.observing.zookeeper_view import (
+    BROKER_CONFIGS,
+    NOTIFICATIONS,
+    QUOTAS,
+    TOPIC_CONFIGS,
+    TOPICS,
+    USER_CONFIGS,
+    bytes_of_names,
+    json_object,
+)
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from activities.zk_to_kraft.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from domain.canaries import is_reserved
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 

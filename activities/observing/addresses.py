@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.observing.in_time import in_time
-from activities.observing.zookeeper_view import BROKER_IDS
+from activities.observing.zookeeper_view import BROKER_CONFIGS, BROKER_IDS
 from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from activities.zk_to_kraft.poison import BROKER_CONFIGS
 from domain.cluster import ClusterSpec, NodeSpec, addresses_of, host_and_port, host_of, servers_in
 from domain.observed.observation import NodeView
 

@@ -21,6 +21,7 @@ from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from activities.storage import storage_of
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
+from domain.configuration.kafka_properties import CLASSES_OF_CONTROLLERS
 from domain.configuration.listener_security import inter_broker_listener, principal_of, protocol_of
 from domain.configuration.odd_characters import OddCharacter, odd_characters
 from domain.configuration.properties import ENCODING, parse
@@ -33,7 +34,6 @@ from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.observed.topic_directories import DiskIds, topic_of
 from domain.redaction import is_name, shown_value
-from domain.zk_to_kraft.checks.configuration import CLASSES_OF_CONTROLLERS
 
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 UNNAMED = "lines without the name of a property"

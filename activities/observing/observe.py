@@ -20,15 +20,13 @@ from activities.observing.zookeeper_view import view_of
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
 from activities.sessions import session
-from activities.zk_to_kraft.suspects import POISON_SECONDS, with_suspects
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
 from domain.observed.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
-from domain.observed.parts import no_answer
+from domain.observed.parts import GAUGES_OF_ANOTHER, no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.rolling.configuration_management import part_name
-from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
 
 T = TypeVar("T")
 
@@ -71,18 +69,13 @@ class _Answers:
 async def observe(
     cluster: ClusterRecord,
     ports: Ports,
-    policy: MigrationPolicy = DEFAULT_POLICY,
-    poison_seconds: float = POISON_SECONDS,
     part_seconds: float | None = None,
     early: Early | None = None,
 ) -> Observation:
     """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
 
-    The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
-    `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
     `part_seconds`: how long to wait for ZooKeeper, for Kafka and for each node's files, where somebody waits for the whole;
-    `None`: as long as each has time. What is searched after that has what is left of all (`in_time`). `early`: who
-    is told before, where something is late.
+    `None`: as long as each has time. `early`: who is told before, where something is late.
     """
     started_at, answers = datetime.now(UTC), _Answers()
     zookeeper = asyncio.create_task(_answer("zookeeper", partial(_look_at_zookeeper, cluster, ports), answers, part_seconds))
@@ -112,8 +105,24 @@ async def observe(
         if telling is not None:
             telling.cancel()
     observation = await with_running_values(seen(), cluster, ports.kafka)
-    observation = await with_standbys(observation, cluster.spec, ports.metrics)
-    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
+    return await with_standbys(observation, cluster.spec, ports.metrics)
+
+
+async def observe_for(
+    kind: str,
+    cluster: ClusterRecord,
+    ports: Ports,
+    policy: MigrationPolicy = DEFAULT_POLICY,
+    names_seconds: float | None = None,
+    part_seconds: float | None = None,
+    early: Early | None = None,
+) -> Observation:
+    """The same, with what a kind of migration looks at besides. The policy says what counts as wrong.
+
+    `names_seconds`: as in `Probe`. All that is searched so late has what is left of the time for the whole (`in_time`).
+    """
+    observation = await observe(cluster, ports, part_seconds, early)
+    return await ports.kinds[kind].probe(observation, cluster, ports, policy, names_seconds)
 
 
 async def _answer(

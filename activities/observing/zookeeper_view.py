@@ -206,3 +206,20 @@ async def missing_paths(tree: ZooKeeperTree) -> tuple[str, ...]:
     """Parents that Kafka keeps, and that somebody has deleted."""
     found = await tree.get_many(KEPT_PATHS)
     return tuple(path for path, znode in zip(KEPT_PATHS, found, strict=True) if znode is None)
+
+
+BROKER_CONFIGS = "/config/brokers"
+
+
+TOPIC_CONFIGS = "/config/topics"
+
+
+USER_CONFIGS = "/config/users"
+
+
+IP_CONFIGS = "/config/ips"
+
+
+QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
+
+ACL_GROUPS = "/kafka-acl/Group"

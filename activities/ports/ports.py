@@ -1,8 +1,9 @@
 """`Ports`: everything that activities reach the world through."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from activities.ports.kafka import ClusterMetrics, KafkaAdmin
+from activities.ports.kinds import ActivityKinds
 from activities.ports.nodes import NodeDrivers
 from activities.ports.stores import ArtefactStore, Ledger
 from activities.ports.zookeeper import ZooKeepers
@@ -10,7 +11,7 @@ from activities.ports.zookeeper import ZooKeepers
 
 @dataclass(frozen=True)
 class Ports:
-    """Everything that activities reach the world through."""
+    """Everything that activities reach the world through, and the kinds of migration that they are part of."""
 
     ledger: Ledger
     drivers: NodeDrivers
@@ -18,3 +19,4 @@ class Ports:
     kafka: KafkaAdmin
     metrics: ClusterMetrics
     artefacts: ArtefactStore
+    kinds: ActivityKinds = field(default_factory=ActivityKinds)

@@ -10,11 +10,11 @@ from activities.node_files import properties_of
 from activities.observing.addresses import given_addresses
 from activities.ports.ports import Ports
 from activities.sessions import session
+from domain.checks.seen import some
 from domain.cluster import NodeSpec
 from domain.configuration.listener_security import inter_broker_listener
 from domain.errors import KeeperlessError
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import some
 
 PROVIDED = "${"
 """Of a value that a config provider gives (KIP-421)."""

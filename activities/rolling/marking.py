@@ -25,11 +25,10 @@ from domain.cluster import NodeSpec, Role
 from domain.configuration.file_changes import changes
 from domain.configuration.properties import ENCODING, parse
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import Process, RollMark
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.wanted_file import Making, Sources, is_in_first_stage, needs_sibling, wanted_file
+from domain.rolling.change import Making, Sources
 
 
 @dataclass(frozen=True)
@@ -137,13 +136,14 @@ async def _make(request: StepRequest, target: Target, found: FileContent, left: 
     """The wanted file. One that is found in its first stage is its own original: an older migration's would undo edits."""
     spec, node, stage = target.cluster.spec, target.node, request.step.stage
     text = found.content.decode(ENCODING)
-    is_original = is_in_first_stage(text, spec.role(node.id))
+    rolls = ports.kinds[request.kind].rolls
+    is_original = rolls.is_original(text, spec.role(node.id))
     original = None if is_original else await read_original(target.driver, node.properties_file, left)
     sources = Sources(text, original.content.decode(ENCODING) if original is not None else None)
-    if needs_sibling(sources, spec, node, stage):
+    if rolls.needs_sibling(sources, spec, node, stage):
         sources = Sources(text, sources.original, await _sibling(target, ports))
-    made = wanted_file(sources, spec, node, stage)
-    is_restored = stage is NodeStage.ZOOKEEPER and made.making is Making.ARCHIVE
+    made = rolls.make(sources, spec, node, stage)
+    is_restored = rolls.restart(stage).is_restored and made.making is Making.ARCHIVE
     like = original if is_restored and original is not None else found
     wanted = FileContent(made.text.encode(ENCODING), like.mode, like.uid, like.gid)
     return _Made(wanted, made.making, original, is_original, changes(text, made.text))

@@ -9,13 +9,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from temporalio import activity
 
 from activities.claims import ensure_not_superseded
 from activities.last_words import told_last
 from activities.node_files import write_mark
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from activities.rolling.marking import Marked, Target
 from activities.rolling.own_data import OwnData, own_data
@@ -25,8 +26,6 @@ from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import KeeperlessError
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.proof import dead_besides, why_not_proven
-from domain.zk_to_kraft.roll_waves import is_leadership_returned
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,16 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
     good, well, looks, why, cluster = 0, 0, 0, "", rolled[0].target.cluster
     data: list[OwnData] = []
     node_ids = [one.target.node.id for one in rolled]
+    rolls = ports.kinds[request.kind].rolls
     deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
     while time.monotonic() < deadline:
-        seen = await observe(cluster, ports)
+        seen = await observe_for(request.kind, cluster, ports)
         if ended := [one for one in rolled if _has_ended(seen, one.target.node.id)]:
             return await _beside_ended(rolled, ended)
-        if dead := dead_besides(seen, cluster.spec, request.policy, node_ids, request.step.stage):
+        if dead := rolls.dead_besides(seen, cluster.spec, request.policy, node_ids, request.step.stage):
             return Proof({one.target.node.id: _beside_dead(one.target, dead) for one in rolled})
-        missing = (why_not_proven(seen, cluster.spec, request.policy, node_id, request.step.stage) for node_id in node_ids)
+        lacks = partial(rolls.why_not_proven, seen, cluster.spec, request.policy)
+        missing = (lacks(node_id, request.step.stage) for node_id in node_ids)
         why = next((found.words for found in missing if found is not None), "")
         good, well, looks = (good + 1 if not why else 0), well + (not why), looks + 1
         if good >= request.policy.stable_samples:
@@ -120,7 +121,7 @@ async def _return_leadership(request: StepRequest, seen: Observation, target: Ta
 
     A roll does not fail over it: leaders that are not the preferred ones are as good, and Kafka balances them in time.
     """
-    if not is_leadership_returned(request.step, seen, target.cluster.spec, request.policy):
+    if not ports.kinds[request.kind].rolls.returns_leadership(request.step, seen, target.cluster.spec, request.policy):
         return ""
     try:
         count = await ports.kafka.elect_preferred(target.cluster)

@@ -14,9 +14,9 @@ from activities.observing.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
 from activities.reaching import Unresolved, resolve
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
+from domain.configuration.listener_security import LISTENERS
 from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.errors import KeeperlessError, Transient
-from domain.zk_to_kraft.causes.owners import LISTENERS
 
 AT_ONCE = 12
 """Nodes that are looked at, each for a second."""

@@ -43,6 +43,7 @@ On the way back only the fence asks the ledger, and takes its silence for a yes.
 import asyncio
 import time
 from datetime import timedelta
+from functools import partial
 
 from temporalio import activity
 
@@ -146,7 +147,8 @@ class Rolling:
         if found is None:
             return [], silent
         prepared = list(zip(targets, found, strict=True))
-        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
+        why_not = partial(why_not_startable_as, request, self._ports)
+        whys = await all_of(*(why_not(target, one.process, one.text) for target, one in prepared))
         return prepared, next((why for why in whys if why is not None), None)
 
     async def _finish_all(self, request: StepRequest, left: list[tuple[Target, RollMark]]) -> tuple[list[Rolled], str | None]:
@@ -166,7 +168,8 @@ class Rolling:
         """What no look tells."""
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
         is_back = request.revert is not None
-        why = await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports, is_back=is_back)
+        into = self._ports.kinds[request.kind].rolls.restart(request.step.stage)
+        why = await why_not_startable(cluster, nodes, into, request.policy, self._ports, is_back=is_back)
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why
@@ -179,7 +182,8 @@ class Rolling:
             return None
         cluster, policy = targets[0].cluster, request.policy
         brokers = [target.node for target in targets if cluster.spec.role(target.node.id) is Role.BROKER]
-        return await why_not_in_force(cluster, brokers, request.step.stage, policy, self._ports)
+        edit = self._ports.kinds[request.kind].rolls.edit
+        return await why_not_in_force(cluster, brokers, request.step.stage, edit, policy, self._ports)
 
     async def _why_others_do_not_get_on(self, targets: list[Target]) -> str | None:
         """Of brokers that run: who is down can only win."""

@@ -25,6 +25,7 @@ from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
 from domain.checks.java import unstartable
 from domain.checks.own_process import beside
+from domain.checks.seen import some
 from domain.checks.service_unit import (
     ending_with,
     filtered,
@@ -35,18 +36,17 @@ from domain.checks.service_unit import (
     with_small_files,
     without_code,
 )
+from domain.checks.unapplied import outvoting
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage
 from domain.diagnosis.logs.registration_lines import LIFT_QUOTA
 from domain.diagnosis.machines.standstill_signs import MEND_DEAFNESS, end_of_deaf
 from domain.errors import KeeperlessError, Transient
 from domain.observed.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.rolling.change import Restart, Rolls
 from domain.rolling.own_file import whose_else
-from domain.zk_to_kraft.causes.case import some
-from domain.zk_to_kraft.checks.unapplied import outvoting
 
 SCRIPT, FIRST_LINE = b"#!", 256
 CODEC = re.compile(rb"(/\S*)/(?:snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so")
@@ -60,7 +60,7 @@ UNTIL = "Nothing was stopped: the node runs, and would not start again."
 async def why_not_startable(
     cluster: ClusterRecord,
     nodes: Sequence[NodeSpec],
-    stage: NodeStage,
+    into: Restart,
     policy: MigrationPolicy,
     ports: Ports,
     *,
@@ -82,27 +82,27 @@ async def why_not_startable(
         whys += await all_of(*(_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen))
         if brokers := [node for node in running if cluster.spec.role(node.id) is Role.BROKER]:
             whys.append(await why_others_not_found(cluster, brokers, ports))
-        if stage is not NodeStage.KRAFT and brokers:
+        if into.registers_in_zookeeper and brokers:
             whys.append(await _why_not_of_cluster(cluster, names, ports))
         if brokers and not is_back:
             whys.append(await _why_coordinators_would_disagree(cluster, names, policy, ports))
-        if stage is NodeStage.MIGRATION and brokers:
+        if into.takes_topics_of_zookeeper and brokers:
             whys.append(await _why_topics_would_go(cluster, names, ports))
     except KeeperlessError as error:
         return f"{names}: whether it could start again is not known: {error}"
     return next((why for why in whys if why is not None), None)
 
 
-async def why_not_startable_as(request: StepRequest, target: Target, process: Process, text: str) -> str | None:
+async def why_not_startable_as(request: StepRequest, ports: Ports, target: Target, process: Process, text: str) -> str | None:
     """Why this node, which runs, would not start with that text of its file. `None` also where it cannot be tried: the
     preflight has said so. On the way back only the file counts: a stop may make the room that a java lacked, and nobody can
     accept anything there.
     """
-    role, stage = target.cluster.spec.role(target.node.id), request.step.stage
-    is_flag_given_back = role is Role.CONTROLLER and stage is NodeStage.MIGRATION
-    if not process.is_running or not process.pid.isdecimal() or is_flag_given_back:
-        return None  # a controller without its flag ends the migration with the next election: that waits for nothing
-    if request.revert is None and (why := await _why_overridden(request, target, process)) is not None:
+    rolls, stage = ports.kinds[request.kind].rolls, request.step.stage
+    is_untried = target.cluster.spec.role(target.node.id) in rolls.restart(stage).untried
+    if not process.is_running or not process.pid.isdecimal() or is_untried:
+        return None
+    if request.revert is None and (why := await _why_overridden(request, target, process, rolls)) is not None:
         return why
     try:
         trial = await try_java(target.driver, target.node, int(process.pid), stage, text)
@@ -117,10 +117,11 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     return f"{target.name}: {found.observed}. {UNTIL} {found.fix}"
 
 
-async def _why_overridden(request: StepRequest, target: Target, process: Process) -> str | None:
+async def _why_overridden(request: StepRequest, target: Target, process: Process, rolls: Rolls) -> str | None:
     """Somebody may have restarted it with another command line since the preflight."""
     found = (await overrides_of(target.driver, target.node, process.pid)).told
-    outvoted = outvoting(found, target.name, target.node, target.cluster.spec.role(target.node.id))
+    role = target.cluster.spec.role(target.node.id)
+    outvoted = outvoting(found, target.name, target.node, role, rolls.is_staged)
     refused = blockers_in(outvoted, request.policy)
     return f"{refused[0].object}: {refused[0].observed}. Nothing was stopped. {refused[0].fix}" if refused else None
 

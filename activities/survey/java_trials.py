@@ -11,13 +11,10 @@ from activities.observing.node_survey import run_program
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
 from activities.survey.start_commands import overrides_of
-from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
+from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING, edit, parse
-from domain.decisions import NodeStage
 from domain.diagnosis.logs.said import without_secrets
 from domain.diagnosis.machines.start_place import JavaTrial
-from domain.zk_to_kraft.node_config import controller_file
-from domain.zk_to_kraft.wanted_file import files_ahead
 
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
@@ -31,7 +28,7 @@ async def try_java(
     driver: NodeDriver,
     node: NodeSpec,
     pid: int | None,
-    stage: NodeStage | None = None,
+    stage: str | None = None,
     text: str | None = None,
     *,
     has_agents: bool = True,
@@ -69,23 +66,15 @@ def foreign_providers(properties: Mapping[str, str]) -> list[str]:
     return [found for found in classes if found.strip() not in OWN_PROVIDERS]
 
 
-async def trials_of(
-    driver: NodeDriver, node: NodeSpec, pid: int, spec: ClusterSpec, properties: Mapping[str, str]
-) -> tuple[JavaTrial, ...]:
-    """One for each file that the migration will still write for it, the first with its agents, which are the same for all; of a
-    node with none to come one of its java alone."""
-    files = files_ahead(properties, spec, node)
+async def trials_of(driver: NodeDriver, node: NodeSpec, pid: int, files: Mapping[str, str]) -> tuple[JavaTrial, ...]:
+    """One for each file, by stage, that the migration will still write for it, the first with its agents, which are the same
+    for all. Of a node with none to come one of its java alone."""
     if not files:
         return (await try_java(driver, node, pid),)
     first = next(iter(files))
     return tuple([await try_java(driver, node, pid, s, text, has_agents=s is first) for s, text in files.items()])
 
 
-async def trials_of_new(
-    driver: NodeDriver, controller: ControllerSpec, spec: ClusterSpec, base: Mapping[str, str], broker: Mapping[str, str]
-) -> tuple[JavaTrial, ...]:
-    """The same of a controller that is to be made, its first file included. `base`: of its `base_properties`; `broker`: of the
-    broker that the file is made from."""
-    made = controller_file(spec, controller, edit("", base), edit("", broker))
-    files = {NodeStage.MIGRATION: made, **files_ahead(parse(made), spec, controller)}
-    return tuple([await try_java(driver, controller, None, s, text, has_agents=False) for s, text in files.items()])
+async def trials_of_new(driver: NodeDriver, node: NodeSpec, files: Mapping[str, str]) -> tuple[JavaTrial, ...]:
+    """The same of a node that is to be made, its first file included."""
+    return tuple([await try_java(driver, node, None, s, text, has_agents=False) for s, text in files.items()])

@@ -10,16 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from activities.observing.zookeeper_view import BROKER_IDS, DELETE_TOPICS, TOPICS
+from activities.observing.zookeeper_view import (
+    BROKER_CONFIGS,
+    BROKER_IDS,
+    DELETE_TOPICS,
+    IP_CONFIGS,
+    QUOTAS,
+    TOPIC_CONFIGS,
+    TOPICS,
+    USER_CONFIGS,
+)
 from activities.ports.zookeeper import Znode, ZooKeeperTree
 from activities.zk_to_kraft import znode_forms as forms
 from domain.observed.observation import Suspect
 
-BROKER_CONFIGS = "/config/brokers"
-TOPIC_CONFIGS = "/config/topics"
-USER_CONFIGS = "/config/users"
-IP_CONFIGS = "/config/ips"
-QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
 ACL_STORES = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 TOKENS = "/delegation_token/tokens"
 PRODUCER_IDS, FEATURE = "/latest_producer_id_block", "/feature"

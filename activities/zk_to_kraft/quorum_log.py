@@ -10,11 +10,11 @@ can be continued: what costs time is read while the controllers still run, and o
 """
 
 import asyncio
-import re
 import struct
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, replace
 
+from activities.comparison.log_copy import CHECKPOINT, SEGMENT
 from activities.ports.nodes import NodeDriver
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge
@@ -22,8 +22,6 @@ from domain.quorum_log.metadata_log import LogFacts
 from domain.quorum_log.partition_epochs import PartitionEpochs
 from domain.quorum_log.record_batches import SNAPSHOT_FOOTER, Batch, read_batches, size_of_first
 
-SEGMENT = re.compile(r"(\d{20})\.log")
-CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 CHUNK = 1024 * 1024
 FIRST_CHUNK = 64 * 1024
 """Where what is looked for stands near the beginning."""

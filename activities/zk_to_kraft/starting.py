@@ -32,7 +32,7 @@ from activities.last_words import told_last
 from activities.looking import answer_or_silence, last_look, why_not_approved, why_not_this_step
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observing.epochs import rule_of
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
@@ -49,9 +49,10 @@ from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord
+from domain.records import ClusterRecord, MigrationKind
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.situation import DualWrite, QuorumState
 
 
@@ -101,9 +102,10 @@ class Starting:
             if mark is None or not await _has_gone(request, member, mark):
                 looked_at = seconds_since_boot()
                 look = await last_look(request, self._ports)
+                into = ROLLS.restart(request.step.stage)
                 blocked = (
                     look.why_not
-                    or await why_not_startable(cluster, [member.node], request.step.stage, request.policy, self._ports)
+                    or await why_not_startable(cluster, [member.node], into, request.policy, self._ports)
                     or await why_no_quorum_would_stay(cluster.spec, (member.node.id,), self._listeners)
                     or await self._why_not_standing(cluster)
                 )
@@ -185,7 +187,7 @@ class Starting:
         return f"{member.name} was restarted, and dual write is not cured: {why}"
 
     async def _why_not_current(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str:
-        observation = await observe(cluster, self._ports, request.policy)
+        observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, self._ports, request.policy)
         situation = situation_of(observation, cluster.spec, request.policy)
         restarted = next(c for c in situation.controllers if c.id == member.node.id)
         if restarted.mode is not ControllerMode.MIGRATING or not restarted.is_caught_up:
@@ -199,7 +201,7 @@ class Starting:
         reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
         if reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION:
             return True
-        observation = await observe(cluster, self._ports)
+        observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, self._ports)
         return situation_of(observation, cluster.spec, MigrationPolicy()).quorum is QuorumState.POST_MIGRATION
 
     async def _why_silent(self, request: StepRequest, member: Member) -> str | None:

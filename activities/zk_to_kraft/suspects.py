@@ -13,6 +13,7 @@ from activities.observing.in_time import time_for
 from activities.observing.zookeeper_view import TOPICS, claim_and_offset
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
+from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.sessions import session
 from activities.storage import storage_of
@@ -48,13 +49,13 @@ POISON_SECONDS = 10.0
 async def with_suspects(
     observation: Observation,
     cluster: ClusterRecord,
-    drivers: NodeDrivers,
-    zookeepers: ZooKeepers,
-    metrics: ClusterMetrics,
+    ports: Ports,
     policy: MigrationPolicy,
-    poison_seconds: float = POISON_SECONDS,
+    names_seconds: float | None = None,
 ) -> Observation:
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
+    drivers, zookeepers = ports.drivers, ports.zookeepers
+    poison_seconds = POISON_SECONDS if names_seconds is None else names_seconds
     situation = situation_of(observation, cluster.spec, policy)
     is_before_copy = situation.quorum is QuorumState.PRE_MIGRATION and situation.claim is not Claim.KRAFT
     what, limit = "registrations" if is_before_copy else "suspects", time_for(math.inf)
@@ -63,7 +64,7 @@ async def with_suspects(
             if is_before_copy:
                 return await _with_unregistered(observation, cluster, drivers)
             if situation.dual_write is DualWrite.DEAD:
-                observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
+                observation = await _with_offset_of_now(observation, cluster, zookeepers, ports.metrics)
                 situation = situation_of(observation, cluster.spec, policy)
             if situation.dual_write is DualWrite.DEAD:
                 hazards = (*await strays_in_log(observation, cluster, drivers), *await _half_written(cluster, zookeepers))

@@ -10,7 +10,7 @@ from domain.observed.survey import ClientSession, EnsembleServer, ZooKeeperSurve
 LEADING = frozenset({"leader", "standalone"})
 SERVING = frozenset({*LEADING, "follower", "observer"})
 IDLE = "not serving"
-"""As `activities.survey.zookeeper` says it."""
+"""As `activities.zk_to_kraft.zookeeper_survey` says it."""
 MOST_OUTSTANDING = 100
 MOST_LATENCY_MS = 200.0
 """On average since the server's counters were reset. A healthy one has a few milliseconds."""

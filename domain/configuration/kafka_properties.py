@@ -119,3 +119,7 @@ DYNAMIC_ONLY = frozenset(
 
 OF_THE_PAST = frozenset({"advertised.host.name", "advertised.port", "host.name", "port"})
 """Properties of Kafka before 3.0 that files still have."""
+
+
+CLASSES_OF_CONTROLLERS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
+"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""

@@ -83,3 +83,6 @@ def principal_at(protocol: str, properties: Mapping[str, str], found: ListenerSe
     if found.certificate is None or rules != "DEFAULT" or BY_NUMBER.search(found.certificate.subject):
         return None
     return f"User:{found.certificate.subject}"
+
+
+LISTENERS = ("advertised.listeners", "listeners")

@@ -58,3 +58,7 @@ class Suspect(ObservedPart):
     is_mended_by_window: bool = False
     is_lost_change: bool = False
     offset: int = -1
+
+
+GAUGES_OF_ANOTHER = "these are the gauges of node"
+"""What an endpoint is told of that answers for another node: then that one is well, and nobody is to end it."""

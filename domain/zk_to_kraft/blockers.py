@@ -8,13 +8,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from domain.checks.acceptance import blockers_in
+from domain.checks.seen import some
 from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.liveness import BROKER_STATE_RUNNING
 from domain.observed.observation import NodeView, Observation
 from domain.zk_to_kraft.causes.another_network import without_those_of_another_network
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
 from domain.zk_to_kraft.causes.claim import claim_causes
 from domain.zk_to_kraft.causes.cluster import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.causes.copy import copy_causes, dual_write_causes

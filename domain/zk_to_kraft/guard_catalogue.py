@@ -21,7 +21,7 @@ class Guard:
 
 
 FORWARD, GUARDS, REDUCTION = "domain.zk_to_kraft.forward", "domain.zk_to_kraft.guards", "domain.zk_to_kraft.reduction"
-ROLLING, ASSESSING = "activities.rolling.roll", "activities.assessing"
+ROLLING, LOOKING = "activities.rolling.roll", "activities.looking"
 
 CATALOGUE: tuple[Guard, ...] = (
     Guard(
@@ -29,7 +29,11 @@ CATALOGUE: tuple[Guard, ...] = (
         "One writer for one cluster",
         "The workflow's id is the Kafka cluster's, so that Temporal lets one run live, and a generation number that the "
         "ledger gives out is asked for right before every effect: what an older run left behind does nothing any more.",
-        ("domain.contracts:workflow_id", f"{ASSESSING}:ensure_not_superseded", "activities.recording:Recording.claim_cluster"),
+        (
+            "domain.contracts:workflow_id",
+            "activities.claims:ensure_not_superseded",
+            "activities.recording:Recording.claim_cluster",
+        ),
         ("run-gone",),
         "A node's driver knows no lease of its own: somebody who restarts nodes past this product is seen (GF14), not kept "
         "from it.",
@@ -51,7 +55,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_changed_files",
             f"{FORWARD}:_edited_files",
             f"{FORWARD}:_roll_broker",
-            f"{ASSESSING}:why_not_this_step",
+            f"{LOOKING}:why_not_this_step",
             "activities.rolling.startable:why_not_startable",
             "activities.survey.unapplied:why_not_in_force",
             "activities.rolling.remaining_nodes:why_others_do_not_get_on",
@@ -73,7 +77,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Several good looks in a row, not one",
         "A restarted node is proven by `stable_samples` looks in a row, and a step that something was waited for is decided "
         "by as many before it is taken.",
-        ("activities.rolling.proving:prove", f"{ASSESSING}:why_not_this_step"),
+        ("activities.rolling.proving:prove", f"{LOOKING}:why_not_this_step"),
     ),
     Guard(
         "GF04",

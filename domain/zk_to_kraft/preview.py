@@ -5,8 +5,7 @@ offset, or another look changes it as little as the weather.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from domain.cluster import ClusterSpec, Role
 from domain.configuration.file_changes import changes
@@ -17,6 +16,7 @@ from domain.drift.report import DriftReport
 from domain.observed.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
+from domain.rolling.change import Files, Making, Sources, WantedFile
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
@@ -25,30 +25,13 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation
-from domain.zk_to_kraft.wanted_file import Making, Sources, WantedFile, wanted_file
+from domain.zk_to_kraft.wanted_file import wanted_file
 
 WINDOW_SECONDS = 0.2
 """Kill, one ZooKeeper transaction, a broker's election: 0.15 s were measured (proven-facts, section 5)."""
 
 FLUSH_SECONDS = 5.0
 """More, where controllers must be started again to flush what ZooKeeper lacks: 4.9 s were measured."""
-
-
-@dataclass(frozen=True)
-class NodeFile:
-    """A node's properties file now, what is archived of it and where that is, or would be kept.
-
-    `base`: the operator's own file that a controller's is made from, where there is one.
-    """
-
-    current: str | None
-    original: str | None
-    archive: str
-    base: str | None = None
-
-
-Files = Mapping[int, NodeFile]
-"""By node id. A node whose files could not be read is missing."""
 
 
 def preview_of(

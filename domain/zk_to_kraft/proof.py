@@ -1,23 +1,15 @@
 """When a restarted node is proven well, seen from outside: the judgement that `roll_node` polls."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.rolling.change import Missing
 from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation
-
-
-@dataclass(frozen=True)
-class Missing:
-    """What a node's proof still lacks: the wait that it amounts to, and in words."""
-
-    reason: WaitReason
-    words: str
 
 
 def why_not_proven(

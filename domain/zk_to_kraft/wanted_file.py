@@ -15,20 +15,20 @@ Sources: Kafka's migration guide (3.9), "Reverting to ZooKeeper mode"; reference
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
-from domain.cluster import ClusterSpec, NodeSpec, Role
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import edit, parse, rename
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
 from domain.decisions import NodeStage
 from domain.errors import Permanent
+from domain.rolling.change import Making, Sources, WantedFile
 from domain.zk_to_kraft.node_config import (
     AUTHORIZERS_IN_KRAFT,
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
     ZOOKEEPER_ONLY_KEYS,
     ZOOKEEPER_PREFIXES,
+    controller_file,
     node_file,
     stage_of,
 )
@@ -40,48 +40,27 @@ FIRST_STAGE = {Role.BROKER: NodeStage.ZOOKEEPER, Role.CONTROLLER: NodeStage.MIGR
 """The stage of a node's original: as the operators had it, or as a controller was made."""
 
 
-class Making(StrEnum):
-    """How a wanted file comes about."""
-
-    EDIT = "edit"
-    """Only what the stage needs is changed in the file as it is."""
-    ARCHIVE = "archive"
-    """From the archived original. What others edited since is gone."""
-    INVERSE_EDIT = "inverse-edit"
-    """There is no original: what the migration did is taken back key by key."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a file can be made from, as texts.
-
-    `current`: as it is now. `original`: what is archived of it from its first stage. `sibling`: another broker's file from a
-    time when it had ZooKeeper.
-    """
-
-    current: str
-    original: str | None = None
-    sibling: str | None = None
-
-
-@dataclass(frozen=True)
-class WantedFile:
-    text: str
-    making: Making
-
-
 def is_in_first_stage(text: str, role: Role) -> bool:
     """Whether a file is an original itself."""
     return stage_of(parse(text), role) is FIRST_STAGE[role]
 
 
-def files_ahead(properties: Mapping[str, str], spec: ClusterSpec, node: NodeSpec) -> dict[NodeStage, str]:
+def files_ahead(properties: Mapping[str, str], spec: ClusterSpec, node: NodeSpec) -> dict[str, str]:
     """What the file of a node will say at the stages that follow its own, on the way forward. None, where it fits no stage."""
-    at, text, found = stage_of(properties, spec.role(node.id)), edit("", properties), {}
+    at, text, found = stage_of(properties, spec.role(node.id)), edit("", properties), dict[str, str]()
     for stage in list(NodeStage)[list(NodeStage).index(at) + 1 :] if at is not None else ():
         text = node_file(text, spec, node, stage)
         found[stage] = text
     return found
+
+
+def files_of_new(
+    spec: ClusterSpec, controller: ControllerSpec, base: Mapping[str, str], broker: Mapping[str, str]
+) -> dict[str, str]:
+    """The same of a controller that is to be made, its first file included. `base`: of its `base_properties`; `broker`: of the
+    broker that the file is made from."""
+    made = controller_file(spec, controller, edit("", base), edit("", broker))
+    return {NodeStage.MIGRATION: made, **files_ahead(parse(made), spec, controller)}
 
 
 def needs_sibling(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> bool:

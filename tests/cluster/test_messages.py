@@ -18,6 +18,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.comparison.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.records import ClusterRecord
@@ -73,6 +74,7 @@ class Checks:
             kafka=BrokerAdmin(EnvironmentAndFileSecrets()),
             metrics=None,
             artefacts=DirectoryArtefacts(work / "artefacts"),
+            kinds=SHIPPED_KINDS,
         )
 
     async def capture(self, since: str | None = None) -> str:

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kazoo.client import KazooClient
 
 from activities.observing.observe import observe
-from activities.survey.surveying import with_survey
+from activities.zk_to_kraft.surveying import with_survey
 from domain.checks.acceptance import blockers_in
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.configuration.properties import ENCODING, edit

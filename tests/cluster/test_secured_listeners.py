@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from activities.observing.observe import observe
-from activities.survey.surveying import with_survey
+from activities.zk_to_kraft.surveying import with_survey
 from domain.checks.acceptance import blockers_in
 from domain.decisions import Finding
 from domain.observed.observation import Observation

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from activities.observing.node_texts import read_files
 from activities.observing.topic_ids import topic_znodes, topics_on_disk
-from activities.previewing import read_files
 from activities.sessions import session
 from domain.decisions import Wait, WaitReason
 from domain.rulings import Ruling

@@ -10,7 +10,7 @@ from activities.survey.java_trials import trials_of, trials_of_new, try_java
 from domain.cluster import NodeSpec
 from domain.configuration.properties import parse
 from domain.decisions import NodeStage
-from domain.zk_to_kraft.wanted_file import files_ahead
+from domain.zk_to_kraft.wanted_file import files_ahead, files_of_new
 from playground.cluster import PlaygroundCluster
 from playground.jars import KafkaHome
 from playground.java import java_home
@@ -43,7 +43,8 @@ def text_of(node: NodeSpec) -> str:
 
 async def test_kafka_takes_every_file_that_is_to_come(real_cluster: PlaygroundCluster, node: NodeSpec) -> None:
     before = meta_of(node)
-    found = await trials_of(SpecDrivers().driver(node), node, await pid_of(node), real_cluster.spec, parse(text_of(node)))
+    files = files_ahead(parse(text_of(node)), real_cluster.spec, node)
+    found = await trials_of(SpecDrivers().driver(node), node, await pid_of(node), files)
     assert [trial.stage for trial in found] == [NodeStage.MIGRATION, NodeStage.KRAFT]
     assert {(trial.untried, trial.failed, trial.refused) for trial in found} == {(None, None, None)}
     assert meta_of(node) == before
@@ -100,7 +101,8 @@ async def test_a_controllers_first_file_is_tried_before_it_exists(
 ) -> None:
     """A11: some keys of a base file are dropped, and Kafka refuses others."""
     spec, controller = real_cluster.spec, real_cluster.spec.controllers[0]
-    found = await trials_of_new(SpecDrivers().driver(controller), controller, spec, parse(base), parse(text_of(node)))
+    files = files_of_new(spec, controller, parse(base), parse(text_of(node)))
+    found = await trials_of_new(SpecDrivers().driver(controller), controller, files)
     assert [trial.stage for trial in found] == [NodeStage.MIGRATION, NodeStage.KRAFT]
     assert {(trial.untried, trial.failed) for trial in found} == {(None, None)}
     assert {trial.refused is None for trial in found} == {told is None}

@@ -22,6 +22,7 @@ from activities.observing.observe import observe
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
@@ -163,7 +164,7 @@ def has_copied(seen: Observation) -> bool:
 @pytest.fixture(scope="session")
 async def fake_journey() -> Journey:
     cluster = FakeCluster(fake_spec(brokers=2))
-    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     return await Traveller(cluster.record(), ports).travel()
 
 

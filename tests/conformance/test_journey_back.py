@@ -16,6 +16,7 @@ from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode, SetZnode
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING
 from domain.decisions import NodeStage
@@ -122,7 +123,7 @@ class Returner:
 @pytest.fixture(scope="session")
 async def journey() -> Journey:
     cluster = FakeCluster(fake_spec(brokers=2))
-    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     return await Returner(cluster.record(), ports).travel()
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.ports.kafka import KafkaAdmin
+from domain.checks.unapplied import unapplied
 from domain.cluster import ClusterSpec, KafkaClientSpec
 from domain.configuration.properties import parse
 from domain.decisions import NodeStage
 from domain.errors import Obstacle, Permanent, Transient
 from domain.observed.observation import KafkaView
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.checks.unapplied import unapplied
+from domain.zk_to_kraft.node_config import node_file
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
@@ -215,8 +217,9 @@ async def test_each_broker_tells_what_it_was_started_with(subject: Subject) -> N
         assert "broker.id" in runs.public
         assert "process.roles" not in runs.values, "a default, or nothing"
         file, spec = parse(await subject.read(broker)), subject.record.spec
-        assert unapplied(spec, spec.node(broker), NodeStage.MIGRATION, file, runs) == ()
-        edited = unapplied(spec, spec.node(broker), NodeStage.MIGRATION, file | {"num.io.threads": "1"}, runs)
+        hybrid = partial(node_file, spec=spec, node=spec.node(broker), stage=NodeStage.MIGRATION)
+        assert unapplied(hybrid, file, runs) == ()
+        edited = unapplied(hybrid, file | {"num.io.threads": "1"}, runs)
         assert [one.key for one in edited] == ["num.io.threads"]
 
 

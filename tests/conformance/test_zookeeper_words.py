@@ -12,7 +12,7 @@ from kazoo.security import make_acl, make_digest_acl
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.ports.zookeeper import Access, ZooKeepers
-from activities.survey.zookeeper import sessions_in, survey_servers
+from activities.zk_to_kraft.zookeeper_survey import sessions_in, survey_servers
 from domain.cluster import ClusterSpec, ZooKeeperSpec
 from domain.errors import Transient
 from domain.records import ClusterRecord

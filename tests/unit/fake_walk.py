@@ -16,6 +16,7 @@ from activities.looking import look_and_decide
 from activities.ports.ports import Ports
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.roll import Rolling
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import Provisioning
 from domain.approvals import Attempt, Rules, why_not_consumed
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
@@ -99,6 +100,7 @@ class Scene:
             kafka=cast("Any", WatchedKafka(cluster, "kafka", after)),
             metrics=cluster,
             artefacts=FakeArtefacts(),
+            kinds=SHIPPED_KINDS,
         )
         activity = {
             StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
@@ -256,7 +258,7 @@ class Walk:
 
     @property
     def ports(self) -> Ports:
-        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, self.artefacts)
+        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, self.artefacts, SHIPPED_KINDS)
 
     async def decision(self) -> Decision:
         asked = AssessRequest(

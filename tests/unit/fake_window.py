@@ -9,6 +9,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.node_files import FENCED_META, META
 from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.starting import Starting
 from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.pace import Pace
@@ -64,6 +65,7 @@ async def attempt(
         kafka=Watched(cluster, "kafka", watch),
         metrics=Watched(cluster, "metrics", watch),
         artefacts=FakeArtefacts(),
+        kinds=SHIPPED_KINDS,
     )
     activity = {
         StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers, lingering), pace).leave_kraft,

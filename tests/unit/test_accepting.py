@@ -12,6 +12,7 @@ from activities import previewing
 from activities.looking import look_and_decide
 from activities.ports.ports import Ports
 from activities.previewing import Previewing
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
@@ -32,7 +33,7 @@ def walk_of(cluster: FakeCluster) -> Walk:
 
 
 async def asked(walk: Walk, activity: Callable[[Previewing], Callable[[Asked], Awaitable[T]]], request: Asked) -> T:
-    ports = Ports(walk.ledger, walk.cluster, walk.cluster, walk.cluster, walk.cluster, FakeArtefacts())
+    ports = Ports(walk.ledger, walk.cluster, walk.cluster, walk.cluster, walk.cluster, FakeArtefacts(), SHIPPED_KINDS)
     answer: T = await ActivityEnvironment().run(activity(Previewing(ports)), request)
     return answer
 
@@ -133,7 +134,7 @@ async def test_what_zookeeper_has_never_got_is_lost_by_its_name_only(soak: Walk,
     async def strays(*_: object) -> tuple[Suspect, ...]:
         return tuple(found)
 
-    monkeypatch.setattr("activities.previewing.strays_in_log", strays)
+    monkeypatch.setattr("activities.zk_to_kraft.previewing.strays_in_log", strays)
     seen = await preview(soak)
     (loss,) = seen.losses
     assert loss.name == "never-written"

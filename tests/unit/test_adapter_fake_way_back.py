@@ -10,6 +10,7 @@ from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.decisions import NodeStage
 from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, NodeMetrics, Observation
 from playground.fakes import hands
@@ -37,7 +38,7 @@ NEW = spread("new", 2, (1, 2, 3))
 async def look(cluster: FakeCluster) -> Observation:
     """At the cluster as it is when what has just happened has had its effect."""
     cluster.advance()
-    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     return await observe(cluster.record(), ports)
 
 

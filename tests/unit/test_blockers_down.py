@@ -17,8 +17,8 @@ from domain.observed.observation import (
     Process,
     StorageState,
 )
+from domain.observed.parts import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.blocked import (
     BEFORE,

@@ -27,6 +27,7 @@ from activities.ports.kafka import LookedUp
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.reaching import Unresolved
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
@@ -144,7 +145,7 @@ async def found(
     **request: Any,
 ) -> BlockersSeen:
     ledger = ledger or Ledger(cluster, progress or Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, servers or Servers(), listeners or Knocked(), SpecDrivers()).find_blockers, asked
@@ -373,7 +374,7 @@ async def test_configuration_management_that_only_this_look_had_no_time_for_coun
 async def noted(cluster: FakeCluster) -> Ledger:
     """The ledger, with notes of all nodes as they are."""
     ledger = Ledger(cluster, Progress(state=MigrationState.RUNNING))
-    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     observation = await observe(cluster.record(), ports)
     await ActivityEnvironment().run(MachineNotes(ports, SpecDrivers()).keep, "m1", cluster.record(), observation)
     return ledger
@@ -670,7 +671,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
 
     monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 1.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, Servers(), Knocked(), SpecDrivers()).find_blockers, asked
@@ -714,7 +715,7 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
     monkeypatch.setattr("activities.blockers.blocking.PART_SECONDS", 1.0)
     monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 2.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
     threads = ThreadPoolExecutor(len(HUNG) + 2)
     asyncio.get_running_loop().set_default_executor(threads)

@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.survey.canaries import refused_canaries
 from domain.errors import Obstacle, Transient
 from domain.policy import MigrationPolicy
@@ -21,7 +22,7 @@ async def test_a_topic_that_a_policy_of_the_clusters_own_refuses_is_told(
 ) -> None:
     """It sees what is only to be validated, too (CreateTopicPolicy)."""
     cluster = FakeCluster()
-    ports = Ports(cast("Any", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
 
     async def create_topic(*_: object, is_trial: bool = False) -> None:
         assert is_trial

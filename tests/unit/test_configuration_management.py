@@ -14,6 +14,7 @@ from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from activities.rolling import configuration_management
 from activities.rolling.configuration_management import ConfigurationManaging
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ClusterSpec
 from domain.contracts import StepOutcome
 from domain.decisions import Done, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
@@ -362,6 +363,7 @@ async def release(scene: Scene, cluster: FakeCluster, after: Any = None) -> Step
         kafka=cluster,
         metrics=cluster,
         artefacts=FakeArtefacts(),
+        kinds=SHIPPED_KINDS,
     )
     activity = ConfigurationManaging(ports).release_configuration
     outcome: StepOutcome = await ActivityEnvironment().run(activity, scene.request)

@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
 from domain.observed.observation import NodeView, Observation, PauseMark
+from domain.plans import Asked
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
+from domain.rolling.change import NodeFile
 from domain.rolling.configuration_management import NOTHING_PAUSED, NOTHING_WRITTEN
-from domain.zk_to_kraft.planning.plan import Asked, plan_of
-from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.planning.plan import plan_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from tests.unit.conftest import NOW, Point, broker_text, cluster_spec, observation, text_at, with_file, with_metrics, with_node
 

@@ -6,6 +6,7 @@ import pytest
 
 from activities.looking import look_and_decide
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import AssessRequest
 from domain.errors import Transient
 from playground.fakes.artefacts import FakeArtefacts
@@ -36,7 +37,7 @@ async def test_a_decision_is_left_to_such_a_one_too() -> None:
     """A wait for files that are all well would stay until the next change, whoever looks then."""
     cluster = FakeCluster()
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
-    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts)
+    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts, kinds=SHIPPED_KINDS)
     request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1)
     assert (await look_and_decide(request, ports))[0].phase is not None
     seen_from_elsewhere(cluster)

@@ -41,8 +41,14 @@ def named_in(tree: ast.Module) -> dict[str, ast.AST]:
 
 def fixes() -> Iterator[tuple[str, str]]:
     """Code and text of each fix of a check."""
-    folder = ROOT / "domain" / "zk_to_kraft"
-    paths = [*(folder / "checks").glob("*.py"), folder / "topic_ids.py", folder / "znode_repairs.py"]
+    folder = ROOT / "domain"
+    own = folder / "zk_to_kraft"
+    paths = [
+        *(folder / "checks").glob("*.py"),
+        *(own / "checks").glob("*.py"),
+        folder / "topic_ids.py",
+        own / "znode_repairs.py",
+    ]
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)]
     shared = {name: node for tree in trees for name, node in named_in(tree).items() if not name.startswith("_")}
     for tree in trees:

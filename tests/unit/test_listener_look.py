@@ -13,7 +13,7 @@ from activities.ports.nodes import Completed, FileContent
 from activities.survey.broker_logins import client_properties, try_logins
 from activities.survey.certificates import certificates_in, described, is_believed
 from activities.survey.key_stores import NodeSettings, Stores, look_at_stores
-from activities.survey.listener_look import plain_login, settings_of_node
+from activities.zk_to_kraft.listener_look import plain_login, settings_of_node
 from domain.checks.trust import is_named
 from domain.cluster import BrokerSpec
 from domain.configuration.listener_security import settings_of

@@ -17,6 +17,7 @@ from activities.notes.machines import MachineNotes
 from activities.observing.observe import observe
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
 from domain.diagnosis.machines.notes import (
@@ -263,7 +264,7 @@ class Kept:
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster, self.ledger = cluster, LedgerInMemory(cluster)
-        self.ports = Ports(cast("Any", self.ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+        self.ports = Ports(cast("Any", self.ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
         self.notes = MachineNotes(self.ports, SpecDrivers())
 
     async def keep(self) -> None:

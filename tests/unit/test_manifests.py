@@ -24,6 +24,7 @@ from activities.comparison.manifests import (
 from activities.comparison.segment_walks import WalkLimits, wanted_of
 from activities.ports.nodes import Completed, FileContent
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import NodeSpec
 from domain.contracts import CheckRequest
 from domain.drift.explaining import verdict_in_words
@@ -79,7 +80,7 @@ class Field:
     runner: MessageEngine = field(default_factory=MessageEngine)
 
     def __post_init__(self) -> None:
-        self.ports = Ports(LedgerInMemory(self.fake), self, self.fake, self.fake, self.fake, FakeArtefacts())
+        self.ports = Ports(LedgerInMemory(self.fake), self, self.fake, self.fake, self.fake, FakeArtefacts(), SHIPPED_KINDS)
 
     def driver(self, node: NodeSpec) -> Any:
         return self.machines.get(node.id) or self.fake.driver(node)

@@ -12,6 +12,7 @@ import pytest
 from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from activities.rolling.pauses import PauseMeter
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.canaries import is_reserved, pause_topic_of
 from domain.contracts import RevertOrder, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
@@ -38,7 +39,7 @@ def request_of(cluster: FakeCluster, policy: MigrationPolicy, node_id: int = 1, 
 
 
 def meter_of(cluster: FakeCluster, request: StepRequest) -> tuple[PauseMeter, Target]:
-    ports = Ports(cast("Any", LedgerInMemory(cluster)), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", LedgerInMemory(cluster)), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     node = cluster.spec.node(request.step.node)
     return PauseMeter(request, ports), Target(cluster.record(), node, cluster.driver(node))
 

@@ -11,15 +11,15 @@ from domain.configuration.file_changes import unified
 from domain.configuration.properties import parse
 from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
 from domain.observed.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
-from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep, Plan, moved_since
+from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Asked, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.rehearsal import RehearsalReport
+from domain.rolling.change import NodeFile
 from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.node_config import STAGED_KEYS, STORAGE_KEYS
 from domain.zk_to_kraft.planning.basis import basis_of
-from domain.zk_to_kraft.planning.plan import Asked, plan_of
-from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.planning.plan import plan_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import not_made, refusal
 from tests.unit.conftest import (

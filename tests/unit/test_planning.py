@@ -10,6 +10,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.planning import Planning
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.decisions import NodeStage, Severity
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
@@ -66,7 +67,7 @@ async def test_a_copy_is_rehearsed_only_where_it_is_still_to_come(is_copied: boo
         return RehearsalReport(has_passed=True)
 
     shelf = Shelf(cluster)
-    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     await ActivityEnvironment().run(Planning(ports, rehearse).rehearse_plan, REQUEST)
     findings = [finding for finding in shelf.plans["p1"].findings if finding.code == NOT_MADE]
     assert [bool(rehearsed), bool(findings)] == [not is_copied, is_copied]
@@ -110,6 +111,6 @@ async def test_a_file_that_was_edited_and_not_restarted_silences_no_check(stage:
 
 async def planned(cluster: FakeCluster) -> Plan:
     shelf = Shelf(cluster)
-    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     await ActivityEnvironment().run(Planning(ports).make_plan, REQUEST)
     return shelf.plans["p1"]

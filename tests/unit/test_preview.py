@@ -12,13 +12,12 @@ from domain.decisions import Done, Intent, NodeStage, Step, StepAction
 from domain.health.files import Restoration, restoration_of
 from domain.observed.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
+from domain.rolling.change import Files, NodeFile
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.preview import (
     FLUSH_SECONDS,
     WINDOW_SECONDS,
-    Files,
-    NodeFile,
     has_something_to_undo,
     preview_of,
     restorations_of,

@@ -14,11 +14,13 @@ from domain.decisions import NodeStage
 from domain.diagnosis.logs.said import without_secrets
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES
+from domain.plans import Asked
 from domain.policy import MigrationPolicy
 from domain.redaction import HIDDEN, is_harmless, shown_name, shown_value, stripped
+from domain.rolling.change import NodeFile
 from domain.zk_to_kraft.node_config import controller_file
-from domain.zk_to_kraft.planning.plan import Asked, plan_of
-from domain.zk_to_kraft.preview import NodeFile, restorations_of
+from domain.zk_to_kraft.planning.plan import plan_of
+from domain.zk_to_kraft.preview import restorations_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

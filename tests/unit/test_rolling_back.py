@@ -12,6 +12,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.node_files import before_path, look_at_disk, mark_path, read_mark, sha256_of, write_mark
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import Provisioning
 from domain.cluster import original_path
 from domain.configuration.properties import edit, parse
@@ -446,7 +447,7 @@ async def test_a_look_is_as_old_as_its_own_beginning(
 
 async def test_the_wanted_file_is_made_once(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = itertools.count()
-    monkeypatch.setattr("activities.rolling.marking.wanted_file", lambda *given: (next(made), wanted_file(*given))[1])
+    monkeypatch.setattr("domain.zk_to_kraft.rolls.wanted_file", lambda *given: (next(made), wanted_file(*given))[1])
     walk = back_from(soak)
     decision = await walk.decision()
     assert isinstance(decision, Step)
@@ -460,7 +461,7 @@ async def test_the_wanted_file_is_made_once(soak: Walk, monkeypatch: pytest.Monk
 async def provision(cluster: FakeCluster, node_id: int, ledger: Any = None) -> Any:
     """The step itself, whatever would be decided: what it finds is what it is tried on."""
     asked = ledger or LedgerInMemory(cluster)
-    ports = Ports(cast("Any", asked), cluster, cluster, cluster, cluster, FakeArtefacts())
+    ports = Ports(cast("Any", asked), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     activities = Provisioning(ports)
     step = Step(action=StepAction.PROVISION_CONTROLLER, node_id=node_id, stage=NodeStage.MIGRATION)
     request = StepRequest(migration_id="m1", cluster="orders", generation=1, step_id="m1/p", step=step, policy=POLICY)

@@ -11,7 +11,7 @@ from domain.decisions import NodeStage
 from domain.observed.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
-from domain.zk_to_kraft.preview import Files, NodeFile
+from domain.rolling.change import Files, NodeFile
 from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from tests.unit.conftest import (
     LEADER,

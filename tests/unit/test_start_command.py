@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from domain.checks.unapplied import outvoting
 from domain.cluster import ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import parse
 from domain.decisions import NodeStage
 from domain.diagnosis.machines.start_command import overrides_in, told
 from domain.observed.survey import Override
-from domain.zk_to_kraft.checks.unapplied import outvoting
+from domain.rolling.change import Sources
 from domain.zk_to_kraft.node_config import controller_file, is_staged, node_file
-from domain.zk_to_kraft.wanted_file import Sources, wanted_file
+from domain.zk_to_kraft.wanted_file import wanted_file
 from tests.unit.conftest import cluster_spec
 from tests.unit.test_node_config_table import FILES
 
@@ -76,7 +77,7 @@ def test_every_key_that_a_stage_changes_is_staged(name: str, node: NodeSpec) -> 
 def test_an_override_of_a_staged_key_is_found_with_what_to_do(key: str) -> None:
     node = SPEC.brokers[0]
     given = [Override(key=key, value="x", is_specified=True), Override(key="num.io.threads", value="***", is_specified=True)]
-    (finding,) = outvoting(given, "broker-1", node, Role.BROKER)
+    (finding,) = outvoting(given, "broker-1", node, Role.BROKER, is_staged)
     assert (finding.code, finding.object) == ("PF44", f"broker-1 {key}")
     assert f"`--override {key}=x`" in finding.observed
     assert finding.fix.startswith(f"Write the line {key} with this value into {node.properties_file}. Take `--override {key}`")
@@ -86,7 +87,7 @@ def test_an_override_of_a_controllers_address_is_found_and_no_secret_is_told() -
     given = [Override(key="listeners", value="CONTROLLER://:1", is_specified=True)]
     given += [Override(key="password.encoder.secret", value="***", is_specified=False)]
     node = SPEC.controllers[0]
-    found = list(outvoting(given, "controller-3001", node, Role.CONTROLLER))
+    found = list(outvoting(given, "controller-3001", node, Role.CONTROLLER, is_staged))
     assert [finding.object for finding in found] == ["controller-3001 listeners", "controller-3001 password.encoder.secret"]
     assert "`--override password.encoder.secret=***`" in found[1].observed
-    assert list(outvoting(given[:1], "broker-1", SPEC.brokers[0], Role.BROKER)) == []
+    assert list(outvoting(given[:1], "broker-1", SPEC.brokers[0], Role.BROKER, is_staged)) == []

@@ -14,10 +14,12 @@ from activities.ports.ports import Ports
 from activities.reaching import Resolved
 from activities.rolling import remaining_nodes
 from activities.rolling.startable import _why_not_its_program, why_not_startable
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from domain.errors import Unsafe
 from domain.policy import AcceptedFinding
+from domain.rolling.change import Restart
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, add_coordinating_partitions, is_roll
@@ -75,8 +77,8 @@ async def test_on_the_way_back_and_where_zookeeper_is_silent_nobody_waits_for_co
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     add_coordinating_partitions(cluster)
-    ports = Ports(cast("Any", scene.ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
-    asked = (cluster.record(), cluster.spec.brokers[:1], NodeStage.KRAFT, scene.request.policy, ports)
+    ports = Ports(cast("Any", scene.ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    asked = (cluster.record(), cluster.spec.brokers[:1], Restart(), scene.request.policy, ports)
     assert "__consumer_offsets" in (await why_not_startable(*asked) or "")
     assert await why_not_startable(*asked, is_back=True) is None
     cluster.faults.silent_zookeeper = True

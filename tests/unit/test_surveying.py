@@ -8,7 +8,8 @@ import pytest
 from activities.observing.observe import observe
 from activities.ports.nodes import Completed, FileContent
 from activities.ports.ports import Ports
-from activities.survey.surveying import with_survey
+from activities.shipped_kinds import SHIPPED_KINDS
+from activities.zk_to_kraft.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.checks.acceptance import blockers_in
 from domain.decisions import NodeStage, Severity
@@ -27,7 +28,7 @@ PASSWORD = "s3cret"
 
 def ports_of(cluster: FakeCluster, **others: Any) -> Ports:
     given = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster, **others}
-    return Ports(ledger=cast("Any", None), artefacts=FakeArtefacts(), **given)
+    return Ports(ledger=cast("Any", None), artefacts=FakeArtefacts(), **given, kinds=SHIPPED_KINDS)
 
 
 async def surveyed(cluster: FakeCluster, policy: MigrationPolicy = POLICY, **others: Any) -> Observation:

@@ -10,8 +10,9 @@ from temporalio.testing import ActivityEnvironment
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
 from activities.notes.machines import MachineNotes
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest, RevertOrder
 from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient
@@ -37,7 +38,7 @@ class FullDisk(FakeArtefacts):
 
 def ports_of(cluster: FakeCluster, **others: Any) -> Ports:
     parts = {"ledger": LedgerInMemory(cluster), "drivers": cluster, "zookeepers": cluster}
-    parts |= {"kafka": cluster, "metrics": cluster, "artefacts": FakeArtefacts()}
+    parts |= {"kafka": cluster, "metrics": cluster, "artefacts": FakeArtefacts(), "kinds": SHIPPED_KINDS}
     return Ports(**(parts | others))
 
 
@@ -63,14 +64,14 @@ async def test_a_controller_whose_registration_got_lost_is_waited_for_before_any
     cluster = FakeCluster()
     cluster.faults.never_registers = {3002}
     await provision(cluster)
-    seen = await observe(cluster.record(), ports_of(cluster))
+    seen = await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))
     assert seen.unregistered == (3002,)
     decision = (await assessed(cluster, ports_of(cluster))).decision
     assert isinstance(decision, Wait)
     assert (decision.reason, decision.objects) == (WaitReason.CONTROLLERS_NOT_READY, ("controller-3002",))
     cluster.faults.never_registers.clear()
     cluster.advance(2)
-    assert (await observe(cluster.record(), ports_of(cluster))).unregistered == ()
+    assert (await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))).unregistered == ()
     assert isinstance((await assessed(cluster, ports_of(cluster))).decision, Step)
 
 
@@ -80,20 +81,20 @@ async def test_registrations_that_cannot_be_read_are_unknown(monkeypatch: pytest
     )
     cluster = FakeCluster()
     await provision(cluster)
-    seen = await observe(cluster.record(), ports_of(cluster))
+    seen = await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))
     assert seen.unregistered is None
     (missing,) = [part for part in seen.unanswered if part.what == "registrations"]
     assert "may not be read" in missing.why
 
 
 async def test_nothing_forbids_a_failover_where_zookeeper_has_every_state(dead: FakeCluster) -> None:
-    assert (await observe(dead.record(), ports_of(dead))).failover_hazards == ()
+    assert (await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards == ()
 
 
 async def test_a_topic_that_a_kill_cut_in_two_is_named(dead: FakeCluster) -> None:
     for partition in (1, 2):
         del dead.znodes[state_path("orders", partition)]
-    (hazard,) = (await observe(dead.record(), ports_of(dead))).failover_hazards or ()
+    (hazard,) = (await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards or ()
     assert hazard.what == f"topic orders without {state_path('orders', 1)}"
     assert hazard.is_mended_by_window
 
@@ -131,7 +132,7 @@ class Poison:
 
 async def look(cluster: FakeCluster, search: Poison, poison_seconds: float) -> Observation:
     ports = ports_of(cluster, zookeepers=cast("Any", WatchedTrees(cluster, search)))
-    return await observe(cluster.record(), ports, POLICY, poison_seconds)
+    return await observe_for("zk-to-kraft", cluster.record(), ports, POLICY, poison_seconds)
 
 
 async def test_a_search_for_poison_that_takes_too_long_is_given_up_and_said(dying: FakeCluster) -> None:

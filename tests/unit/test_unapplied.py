@@ -1,11 +1,14 @@
 """PF44: edits that wait in a broker's file for the next restart, which is a migration's."""
 
+from functools import partial
+
 import pytest
 
 from activities.ports.nodes import FileContent
+from domain.checks.unapplied import HIDDEN, differing, unapplied
 from domain.decisions import NodeStage
 from domain.observed.survey import StartedWith, Unapplied
-from domain.zk_to_kraft.checks.unapplied import HIDDEN, differing, unapplied
+from domain.zk_to_kraft.node_config import node_file
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from tests.unit.fake_walk import Scene
@@ -31,7 +34,7 @@ def started(**others: str) -> StartedWith:
 
 
 def found(file: dict[str, str], runs: StartedWith | None = None, stage: NodeStage = NodeStage.MIGRATION) -> set[str]:
-    edits = unapplied(SPEC, BROKER, stage, file, runs or started())
+    edits = unapplied(partial(node_file, spec=SPEC, node=BROKER, stage=stage), file, runs or started())
     return {f"{one.key}: {one.runs} -> {one.says}" for one in edits}
 
 
@@ -92,8 +95,9 @@ def test_what_the_stage_writes_itself_is_no_edit() -> None:
 
 def test_what_the_command_line_gives_counts_before_the_file() -> None:
     runs = started(num_io_threads="16")
-    assert unapplied(SPEC, BROKER, NodeStage.MIGRATION, FILE, runs)
-    assert not unapplied(SPEC, BROKER, NodeStage.MIGRATION, FILE, runs, {"num.io.threads"})
+    hybrid = partial(node_file, spec=SPEC, node=BROKER, stage=NodeStage.MIGRATION)
+    assert unapplied(hybrid, FILE, runs)
+    assert not unapplied(hybrid, FILE, runs, {"num.io.threads"})
 
 
 def test_the_finding_has_both_values() -> None:

@@ -16,9 +16,10 @@ from domain.observed.parts import ObservedPart
 
 ROOT = Path(__file__).parents[2] / "domain"
 RULES = ROOT / "zk_to_kraft"
-OWN = tuple(ROOT / name for name in ("observation.py", "observed.py", "survey.py"))
+OWN = tuple((ROOT / "observed").glob("*.py"))
 """What a part says of itself (`Process.pid`) counts as read."""
-MODULES = (*sorted(RULES.rglob("*.py")), ROOT / "waves.py", *OWN)
+ROOMS = ("checks", "diagnosis", "health", "rolling")
+MODULES = (*sorted(RULES.rglob("*.py")), *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))), *OWN)
 BEFORE = {RULES / "checks", RULES / "planning", RULES / "preflight.py", RULES / "rehearsal"}
 """Asked before the start only."""
 

@@ -13,6 +13,7 @@ from activities.assessing import Assessing, pause_after
 from activities.notes.machines import MachineNotes
 from activities.observing.observe import observe
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase
@@ -25,11 +26,11 @@ POLICY = MigrationPolicy(poll_interval=timedelta(seconds=0.1))
 
 
 @pytest.mark.parametrize(
-    ("phase", "seconds", "pause"),
-    [(Phase.PREFLIGHT, 0.001, 0.1), (Phase.PREFLIGHT, 12.0, 108.0), (Phase.SOAK, 12.0, 0.1)],
+    ("is_surveyed", "seconds", "pause"),
+    [(True, 0.001, 0.1), (True, 12.0, 108.0), (False, 12.0, 0.1)],
 )
-def test_only_before_the_start_a_long_look_is_followed_by_a_long_pause(phase: Phase, seconds: float, pause: float) -> None:
-    assert pause_after(phase, seconds, POLICY) == pytest.approx(pause)
+def test_only_before_the_start_a_long_look_is_followed_by_a_long_pause(is_surveyed: bool, seconds: float, pause: float) -> None:
+    assert pause_after(seconds, POLICY, is_surveyed=is_surveyed) == pytest.approx(pause)
 
 
 class SlowServers(FakeCluster):
@@ -50,7 +51,7 @@ class SlowServers(FakeCluster):
 async def test_a_watch_that_waits_before_the_start_leaves_the_ensemble_alone_for_most_of_the_time() -> None:
     cluster = SlowServers()
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
-    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts)
+    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts, kinds=SHIPPED_KINDS)
     request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY)
     first: Assessment = await ActivityEnvironment().run(Assessing(ports, MachineNotes(ports, SpecDrivers())).assess, request)
     assert first.phase == Phase.PREFLIGHT
@@ -70,7 +71,7 @@ async def test_a_look_that_is_broken_off_at_any_moment_leaves_nothing_unasked(tu
     """What was made and never asked is told as an error, by whoever collects it."""
     cluster = FakeCluster()
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
-    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts)
+    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts, kinds=SHIPPED_KINDS)
     look = asyncio.create_task(observe(cluster.record(), ports))
     for _ in range(turns):
         await asyncio.sleep(0)

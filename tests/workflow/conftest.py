@@ -47,6 +47,7 @@ from activities.previewing import Previewing
 from activities.recording import Recording
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.roll import Rolling
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.worker import watch_activities
 from activities.zk_to_kraft.provisioning import Provisioning
 from activities.zk_to_kraft.starting import Starting
@@ -207,6 +208,7 @@ class World:
             kafka=cast("Any", self.kafka),
             metrics=cluster,
             artefacts=self.artefacts,
+            kinds=SHIPPED_KINDS,
         )
         self.checks = FakeChecks(self.ports)
 

@@ -2,9 +2,9 @@
 
 import re
 
-from activities.observing.zookeeper_view import BROKER_IDS, TOPICS
+from activities.observing.zookeeper_view import BROKER_CONFIGS, BROKER_IDS, TOPIC_CONFIGS, TOPICS
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.zk_to_kraft.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
+from activities.zk_to_kraft.poison import SLASH, poisoned_znodes
 from domain.observed.observation import Suspect
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect
 

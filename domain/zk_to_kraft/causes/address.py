@@ -77,8 +77,6 @@ def cause_of_ours(looked: Looked, obstacle: Obstacle | None, *addresses: str) ->
 
 
 CORRECT_ENDPOINT = f"Where its address is wrong: {HOW_TO_CORRECT}"
-GAUGES_OF_ANOTHER = "these are the gauges of node"
-"""What an endpoint is told of that answers for another node: then that one is well, and nobody is to end it."""
 ENDPOINTS = {
     Obstacle.TLS: (
         "comes to no TLS with us",

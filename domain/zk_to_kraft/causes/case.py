@@ -296,9 +296,3 @@ def leaders_threads(looked: Looked) -> str:
     name = looked.name(leader.id) if leader is not None else ""
     standing = looked.hints.threads.get(name)
     return f". Of {name}, which leads: {standing.words}" if standing is not None else ""
-
-
-def some(names: tuple[str, ...] | list[str]) -> str:
-    """The first few of many, and how many more."""
-    more = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

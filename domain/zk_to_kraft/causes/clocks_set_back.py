@@ -4,9 +4,10 @@ Those of Kafka's timers that raft has go by the wall clock, and never back (Time
 it was already.
 """
 
+from domain.checks.seen import some
 from domain.diagnosis.logs.lines import of_this_process
 from domain.diagnosis.logs.times import set_back_by
-from domain.zk_to_kraft.causes.case import Looked, some
+from domain.zk_to_kraft.causes.case import Looked
 
 TIMERS_STAND = (
     "Their timers go by that clock, and stand until it is where it was: until then none of them begins an election. Look which "

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
+from domain.checks.seen import some
 from domain.cluster import Role
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.causes.hints import Serving
@@ -15,17 +16,7 @@ from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.topic_ids import IDS_FIRST
 from domain.zk_to_kraft.causes.address import unresolved_cause
-from domain.zk_to_kraft.causes.case import (
-    DOWN_MODES,
-    UNKNOWN_MODES,
-    Cause,
-    Looked,
-    cause,
-    complaints,
-    leaders_word,
-    some,
-    strangers,
-)
+from domain.zk_to_kraft.causes.case import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, strangers
 from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from domain.checks.seen import some
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.causes.hints import Unwritten
 from domain.diagnosis.logs.lines import Found, found_in
@@ -19,7 +20,7 @@ from domain.diagnosis.logs.migration_lines import (
 )
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
 from domain.zk_to_kraft.causes.failed_writes import (
     GIVEN_UP,
     failed_in,

@@ -6,8 +6,9 @@ Looked at a moment after it was asked: it may have opened a port since.
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from domain.checks.seen import some
 from domain.cluster import address_in, host_and_port, host_of
-from domain.zk_to_kraft.causes.case import Looked, some
+from domain.zk_to_kraft.causes.case import Looked
 
 Number = IPv4Address | IPv6Address
 

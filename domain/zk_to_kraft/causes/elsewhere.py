@@ -5,29 +5,11 @@ One entry, in place of one for each file that seems to be missing: whoever resto
 
 from collections.abc import Iterable, Iterator
 
-from domain.cluster import ClusterSpec
 from domain.decisions import WaitReason
 from domain.diagnosis.blocker_codes import MACHINE
 from domain.diagnosis.machines.notes import OURS
-from domain.observed.observation import Observation
+from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS, is_elsewhere
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
-
-SEES_NOTHING = "it sees neither the properties file nor the process of any broker"
-WHERE_IT_BELONGS = (
-    "It runs on another machine than the nodes, or in a container, or mount namespace, without their folders: stop that one, "
-    "and start keeperless-activities on their machine, with the folders of their files, data and pid files at the same paths. "
-    "Where it is right, see whether a volume is not mounted there any more (`findmnt`). Restore no file, and restart no node, "
-    "before that is known."
-)
-
-
-def is_elsewhere(seen: Observation, spec: ClusterSpec) -> bool:
-    """Whether whoever looked could read that there is nothing, of each of them. What does not answer is not nothing."""
-    brokers = [seen.node(broker.id) for broker in spec.brokers]
-    return all(
-        view.disk is not None and view.disk.file is None and view.process is not None and not view.process.is_running
-        for view in brokers
-    )
 
 
 def without_those_of_elsewhere(looked: Looked, causes: Iterable[Cause]) -> Iterator[Cause]:

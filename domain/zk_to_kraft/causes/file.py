@@ -3,15 +3,11 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
+from domain.checks.seen import some
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observed.observation import NodeView, PropertiesFile, StorageState
-from domain.zk_to_kraft.causes.case import (
-    Cause,
-    Looked,
-    cause,
-    some,
-)
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.guards import is_edited, may_finalize_by_itself
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.pending_restart import edit_of

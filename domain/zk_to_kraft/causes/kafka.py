@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from domain.checks.seen import some
 from domain.decisions import WaitReason
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.hints import Asked
@@ -11,7 +12,7 @@ from domain.diagnosis.machines.network_signs import NEARER
 from domain.errors import Obstacle
 from domain.observed.parts import Unanswered
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
-from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, some, strangers
+from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, strangers
 from domain.zk_to_kraft.causes.doors import Door, door_of
 from domain.zk_to_kraft.causes.lag import lag_causes, leaderless_causes
 from domain.zk_to_kraft.causes.lost_addresses import lost_address

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
+from domain.checks.seen import some
 from domain.cluster import Role
 from domain.configuration.listener_security import inter_broker_listener
 from domain.decisions import WaitReason
@@ -34,16 +35,7 @@ from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
 from domain.observed.observation import PartitionFault
-from domain.zk_to_kraft.causes.case import (
-    UNKNOWN_MODES,
-    Cause,
-    Looked,
-    cause,
-    complaints,
-    leaders_threads,
-    leaders_word,
-    some,
-)
+from domain.zk_to_kraft.causes.case import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_threads, leaders_word
 from domain.zk_to_kraft.causes.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.causes.lacks import lack_of
 from domain.zk_to_kraft.causes.proxy_headers import of_proxy_header

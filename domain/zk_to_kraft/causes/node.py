@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from domain.checks.seen import some
 from domain.decisions import WaitReason
 from domain.diagnosis.logs.lines import found_in
 from domain.diagnosis.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
@@ -10,16 +11,7 @@ from domain.diagnosis.logs.said import with_thrown
 from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
-from domain.zk_to_kraft.causes.case import (
-    DOWN_MODES,
-    MAX_NAMED,
-    UNKNOWN_MODES,
-    Cause,
-    Looked,
-    cause,
-    complaints,
-    some,
-)
+from domain.zk_to_kraft.causes.case import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints
 from domain.zk_to_kraft.causes.common_ends import ended_together, ended_with_their_machine
 from domain.zk_to_kraft.causes.down import down, ending_of_dead, endings_of_dead
 from domain.zk_to_kraft.causes.file import file_cause, storage_causes

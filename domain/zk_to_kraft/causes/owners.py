@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from domain.cluster import address_at, address_in, addresses_of, host_of, servers_in
+from domain.configuration.listener_security import LISTENERS
 from domain.zk_to_kraft.causes.case import Looked
-
-LISTENERS = ("advertised.listeners", "listeners")
 
 
 def listening(looked: Looked) -> Iterator[tuple[str, str]]:

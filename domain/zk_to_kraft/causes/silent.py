@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from domain.checks.seen import some
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.diagnosis.logs.machine_deaths import LOCKED, UNLOCK
@@ -13,14 +14,9 @@ from domain.diagnosis.logs.times import stamp_of
 from domain.diagnosis.machines.standstill_signs import is_stopped_by_turns
 from domain.errors import Obstacle
 from domain.observed.observation import NodeView
-from domain.zk_to_kraft.causes.address import (
-    ENDPOINTS,
-    GAUGES_OF_ANOTHER,
-    LATE,
-    NOBODY_THERE,
-    cause_of_ours,
-)
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, said_since_started, some
+from domain.observed.parts import GAUGES_OF_ANOTHER
+from domain.zk_to_kraft.causes.address import ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, said_since_started
 from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.lacks import fix_of_lack
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY, last_word, threads_word, unmeasured

@@ -5,9 +5,10 @@ Nothing is refused and nothing is lost: small requests are quick, and the logs o
 
 from collections.abc import Sequence
 
+from domain.checks.seen import some
 from domain.cluster import host_of
 from domain.diagnosis.machines.network_signs import MANY_UNREAD, queues_to
-from domain.zk_to_kraft.causes.case import Looked, some
+from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.owners import listening
 
 WIDEN = (

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from domain.checks.seen import some
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
-from domain.zk_to_kraft.causes.case import Looked, some
+from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.situation import ControllerSituation
 

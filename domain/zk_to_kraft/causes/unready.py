@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
+from domain.checks.seen import some
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
 from domain.diagnosis.logs.lines import ENDED, of_this_process
@@ -17,7 +18,7 @@ from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.topic_ids import IDS_FIRST
 from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
-from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),

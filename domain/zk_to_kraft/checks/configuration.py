@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from domain.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.cluster import BrokerSpec, shown
+from domain.configuration.kafka_properties import CLASSES_OF_CONTROLLERS
 from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, NodeStage, Severity
 from domain.rolling.own_file import role_and_ids
@@ -13,8 +14,6 @@ from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
 
 IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"
 ALTER_POLICY = "alter.config.policy.class.name"
-CLASSES_OF_CONTROLLERS = ("create.topic.policy.class.name", ALTER_POLICY, "principal.builder.class")
-"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""
 NOW_OF_CONTROLLERS = (
     "auto.leader.rebalance.enable",
     "default.replication.factor",

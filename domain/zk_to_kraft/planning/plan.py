@@ -5,8 +5,6 @@ Made from one look. Where a migration has begun already it tells of what is left
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from domain.canaries import announced
 from domain.checks.acceptance import blockers_in, marked
@@ -17,8 +15,8 @@ from domain.decisions import Finding, GateName, NodeStage, Severity
 from domain.errors import Malformed
 from domain.observed.observation import Observation
 from domain.plans import (
+    Asked,
     FileAtStage,
-    MeasuredStep,
     Plan,
     PlannedNode,
     PlannedRoll,
@@ -28,20 +26,20 @@ from domain.plans import (
     nothing_answers,
 )
 from domain.policy import MigrationPolicy
-from domain.rehearsal import RehearsalReport
+from domain.rolling.change import Files
 from domain.rolling.configuration_management import planned
 from domain.rolling.waves import Wave
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.pending_restart import edits_in_flight
-from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
 from domain.zk_to_kraft.planning.base_file import dropped_keys
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.estimate import copy_seconds, estimate_of
 from domain.zk_to_kraft.planning.texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
-from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
+from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import not_made, too_late
 from domain.zk_to_kraft.roll_waves import planned_waves
@@ -60,23 +58,6 @@ LEADER = (
 GRAVEST_FIRST = tuple(Severity)
 DONE_PHASES = frozenset({Phase.KRAFT})
 BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations. `rehearsal`:
-    of the copy, where it was asked for; `is_copied_in`: the phase in which it was, and there was none to come any more.
-    `migration`: the id of one that has not ended."""
-
-    id: str
-    kind: str
-    policy: MigrationPolicy
-    requested_by: str
-    requested_at: datetime
-    measured: Sequence[MeasuredStep] = ()
-    rehearsal: RehearsalReport | None = None
-    is_copied_in: Phase | None = None
-    migration: str | None = None
 
 
 def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
@@ -120,6 +101,12 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
+
+
+def why_not_rehearsed(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> str | None:
+    """The phase in which no copy is to come any more; `None` where it still is, or nobody knows."""
+    phase = phase_of(situation_of(observation, spec, policy))
+    return phase if phase in COPY_BEGUN else None
 
 
 def _is_silent(observation: Observation, situation: Situation) -> bool:

@@ -13,10 +13,11 @@ from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import RunbookAction
 from domain.redaction import is_shown
+from domain.rolling.change import Files, Making
 from domain.rolling.configuration_management import ConfigurationState, by_hand, state_of
-from domain.zk_to_kraft.preview import Files, wanted_back
+from domain.zk_to_kraft.preview import wanted_back
 from domain.zk_to_kraft.situation import Situation
-from domain.zk_to_kraft.wanted_file import Making, is_in_first_stage
+from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 
 @dataclass(frozen=True)

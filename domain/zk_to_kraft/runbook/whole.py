@@ -8,8 +8,9 @@ from domain.cluster import ClusterSpec
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
+from domain.rolling.change import Files
 from domain.zk_to_kraft.phases import phase_of
-from domain.zk_to_kraft.preview import Files, has_something_to_undo
+from domain.zk_to_kraft.preview import has_something_to_undo
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.runbook.actions import Scene, on_cluster, unknown_actions
 from domain.zk_to_kraft.runbook.back import back_actions

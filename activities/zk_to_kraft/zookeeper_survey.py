@@ -8,17 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from activities.observing.coordinators import made_at
 from activities.observing.present_ensemble import lines_of_srvr
 from activities.observing.topic_ids import topic_znodes
-from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, NOTIFICATIONS, TOPICS, bytes_of_names
-from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
-from activities.zk_to_kraft.poison import (
-    ACL_STORES,
+from activities.observing.zookeeper_view import (
+    ACL_GROUPS,
     BROKER_CONFIGS,
-    DEFAULT_ENTITY,
-    TOKENS,
+    BROKER_IDS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    NOTIFICATIONS,
     TOPIC_CONFIGS,
-    poisoned_znodes,
-    unelectable,
+    TOPICS,
+    USER_CONFIGS,
+    bytes_of_names,
 )
+from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
+from activities.zk_to_kraft.poison import ACL_STORES, DEFAULT_ENTITY, TOKENS, poisoned_znodes, unelectable
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
 from domain.errors import Permanent, Transient
@@ -26,7 +29,6 @@ from domain.observed.survey import ClientSession, EnsembleServer, Registration, 
 from domain.observed.topic_directories import TopicZnode
 
 CLIENT_METRICS = "/config/client-metrics"
-GROUPS, USERS = "/kafka-acl/Group", "/config/users"
 PREFIXED = ACL_STORES[1]
 WRITTEN_IN_DUAL_WRITE = (
     "/",
@@ -154,12 +156,12 @@ async def _objects(tree: ZooKeeperTree, parent: str) -> dict[str, dict[str, obje
 
 async def _left(tree: ZooKeeperTree, topics: Iterable[str]) -> Leftovers:
     """What has the reserved prefix: nothing of it belongs to a migration that has yet to start."""
-    users = {name: user for name, user in (await _objects(tree, USERS)).items() if is_reserved(name)}
+    users = {name: user for name, user in (await _objects(tree, USER_CONFIGS)).items() if is_reserved(name)}
     return Leftovers(
         topics=tuple(sorted(filter(is_reserved, topics))),
-        groups=tuple(sorted(filter(is_reserved, await tree.children(GROUPS) or ()))),
+        groups=tuple(sorted(filter(is_reserved, await tree.children(ACL_GROUPS) or ()))),
         users=tuple(sorted(name for name, user in users.items() if user.get("config"))),
-        znodes=tuple(sorted(f"{USERS}/{name}" for name, user in users.items() if not user.get("config"))),
+        znodes=tuple(sorted(f"{USER_CONFIGS}/{name}" for name, user in users.items() if not user.get("config"))),
     )
 
 

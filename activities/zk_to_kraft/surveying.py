@@ -19,11 +19,12 @@ from activities.survey.broker_logins import try_logins
 from activities.survey.canaries import refused_canaries
 from activities.survey.java_trials import trials_of, trials_of_new
 from activities.survey.key_stores import NodeSettings
-from activities.survey.listener_look import security_of, settings_of_node, stores_of
-from activities.survey.start_commands import overrides_of, signs_of_command
-from activities.survey.unapplied import unapplied_edits
-from activities.survey.zookeeper import survey_servers, survey_zookeeper
+from activities.survey.start_commands import Overrides, overrides_of, signs_of_command
+from activities.zk_to_kraft.listener_look import security_of, settings_of_node, stores_of
+from activities.zk_to_kraft.zookeeper_survey import survey_servers, survey_zookeeper
+from domain.checks.unapplied import PART, unapplied
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
+from domain.decisions import NodeStage
 from domain.diagnosis.machines.start_place import JavaTrial
 from domain.errors import KeeperlessError, Permanent
 from domain.observed.observation import Observation, Process
@@ -36,12 +37,14 @@ from domain.observed.survey import (
     Registration,
     StartedWith,
     Survey,
+    Unapplied,
     ZooKeeperSurvey,
 )
 from domain.observed.topic_directories import TopicZnode, topic_of
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.checks.unapplied import PART
+from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.wanted_file import files_ahead, files_of_new
 
 T = TypeVar("T")
 
@@ -128,9 +131,9 @@ async def _nodes(
     async def trials(node: NodeSpec, pid: int | None) -> tuple[JavaTrial, ...]:
         own = files[node.id]
         if pid is not None:
-            return await trials_of(drivers[node.id], node, pid, spec, (own or Files()).properties)
+            return await trials_of(drivers[node.id], node, pid, files_ahead((own or Files()).properties, spec, node))
         if isinstance(node, ControllerSpec) and first.properties and own is not None and not (own.lacks_base or own.malformed):
-            return await trials_of_new(drivers[node.id], node, spec, own.properties, first.properties)
+            return await trials_of_new(drivers[node.id], node, files_of_new(spec, node, own.properties, first.properties))
         return ()
 
     async def survey(node: NodeSpec) -> NodeSurvey:
@@ -148,7 +151,7 @@ async def _nodes(
             f"start command of {spec.node_name(node.id)}", partial(signs_of_command, drivers[node.id], node)
         )
         overrides = await overrides_of(drivers[node.id], node, process.pid if process is not None else "")
-        edits = unapplied_edits(spec, node, process, own.properties, runs.get(node.id), overrides)
+        edits = _unapplied(spec, node, process, own.properties, runs.get(node.id), overrides)
         owners = None if writing is None else (*own.owners, *writing)
         command = {"owners": owners, "overrides": overrides.told, "is_command_unread": overrides.running is None}
         found = own.survey(node.id, key, running_of(own.properties, runs.get(node.id)))
@@ -178,6 +181,20 @@ async def _logins(
     ids = [controller.id for controller in spec.controllers]
     tries = (gaps.part(f"logins from {spec.node_name(n)}", partial(try_logins, asked[n], registrations)) for n in ids)
     return dict(zip(ids, await asyncio.gather(*tries), strict=True))
+
+
+def _unapplied(
+    spec: ClusterSpec,
+    node: NodeSpec,
+    process: Process | None,
+    file: Mapping[str, str],
+    runs: StartedWith | None,
+    overrides: Overrides,
+) -> tuple[Unapplied, ...] | None:
+    """What the first restart would put into force; `None` where nobody told what it runs with."""
+    if runs is None or process is None:
+        return None
+    return unapplied(lambda text: node_file(text, spec, node, NodeStage.MIGRATION), file, runs, overrides.given)
 
 
 def _is_running(process: Process | None) -> bool:

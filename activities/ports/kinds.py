@@ -1,0 +1,85 @@
+"""`ActivityKind`: what activities need of one kind of migration. A frozen record of functions, made in the kind's own room.
+
+Generic activities look up the kind that a request names, and ask it: what else to look at, what to decide, what a restart is
+for. The kinds reach them as `Ports.kinds`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from domain.cluster import ClusterSpec
+from domain.contracts import Assessment, Silence, Standstill
+from domain.kinds import ByName, Kind
+from domain.observed.observation import Observation
+from domain.plans import Asked, Plan
+from domain.policy import MigrationPolicy
+from domain.questions import ClusterSight, RollbackPreview, Runbook
+from domain.records import ClusterRecord
+from domain.rolling.change import Files, Rolls
+from domain.rulings import Ruling
+
+if TYPE_CHECKING:
+    from activities.ports.ports import Ports
+
+Probe = Callable[[Observation, ClusterRecord, "Ports", MigrationPolicy, float | None], Awaitable[Observation]]
+"""Adds to an observation what this kind looks at besides, as far as what was seen asks for it. The last argument: seconds for
+names that only people need; 0: none is searched for, `None`: as long as it may take."""
+
+
+class Assess(Protocol):
+    """Decides what to do next. Pure: the observation's end is the only clock."""
+
+    def __call__(
+        self,
+        observation: Observation,
+        spec: ClusterSpec,
+        policy: MigrationPolicy,
+        ruling: Ruling,
+        observation_name: str,
+        before: Silence | None = None,
+        still: Standstill | None = None,
+        *,
+        needs_survey: bool = False,
+    ) -> Assessment: ...
+
+
+Survey = Callable[[Observation, ClusterRecord, MigrationPolicy, "Ports"], Awaitable[Observation]]
+"""Adds what is looked at only before the start."""
+
+
+class Preview(Protocol):
+    """What a rollback would do, from a fresh look. `for_people`: with what only people need to know, which takes seconds."""
+
+    def __call__(
+        self, cluster: ClusterRecord, ports: "Ports", policy: MigrationPolicy, *, for_people: bool
+    ) -> Awaitable[RollbackPreview]: ...
+
+
+@dataclass(frozen=True)
+class ActivityKind:
+    """One kind of migration, for activities.
+
+    `needs_survey`: whether this look could let a migration start: then `survey` is added to it. `sight`: what is seen now, for
+    people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the phase in which there
+    is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove.
+    """
+
+    kind: Kind
+    probe: Probe
+    needs_survey: Callable[[Observation, ClusterSpec, MigrationPolicy, Ruling], bool]
+    assess: Assess
+    sight: Callable[[Observation, ClusterSpec, MigrationPolicy], ClusterSight]
+    survey: Survey
+    plan: Callable[[Observation, ClusterSpec, Files, Asked, str], Plan]
+    why_not_rehearsed: Callable[[Observation, ClusterSpec, MigrationPolicy], str | None]
+    preview: Preview
+    runbook: Callable[[ClusterRecord, "Ports", MigrationPolicy], Awaitable[Runbook]]
+    rolls: Rolls
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+
+ActivityKinds = ByName[ActivityKind]

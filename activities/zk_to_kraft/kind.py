@@ -1,0 +1,24 @@
+"""ZooKeeper to KRaft, as activities see it."""
+
+from activities.ports.kinds import ActivityKind
+from activities.zk_to_kraft.previewing import preview, runbook
+from activities.zk_to_kraft.surveying import with_survey
+from activities.zk_to_kraft.suspects import with_suspects
+from domain.zk_to_kraft.assessment import assess, is_survey_needed, sight_of
+from domain.zk_to_kraft.kind import ZK_TO_KRAFT
+from domain.zk_to_kraft.planning.plan import plan_of, why_not_rehearsed
+from domain.zk_to_kraft.rolls import ROLLS
+
+ZK_TO_KRAFT_AT_WORK = ActivityKind(
+    kind=ZK_TO_KRAFT,
+    probe=with_suspects,
+    needs_survey=is_survey_needed,
+    assess=assess,
+    sight=sight_of,
+    survey=with_survey,
+    plan=plan_of,
+    why_not_rehearsed=why_not_rehearsed,
+    preview=preview,
+    runbook=runbook,
+    rolls=ROLLS,
+)
