@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
-from activities.comparison.capturing import Captured, CapturedZnode
 from activities.comparison.conclusions import compared_of
 from activities.ports.checks import Claimed, Compared, Comparison, KeptRows, TellProgress
+from activities.ports.zookeeper import Captured, CapturedZnode
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.errors import Permanent, Superseded, Transient

@@ -6,11 +6,10 @@ reads it all again. Each reading begins with a sync: nothing that was written be
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from activities.ports.zookeeper import ZooKeeperTree
+from activities.ports.zookeeper import Captured, CapturedZnode, ZooKeeperTree
 
 CHUNK = 2000
 """Znodes that are held at a time."""
@@ -23,18 +22,6 @@ FLAT = ("/config/topics", "/config/brokers", "/config/clients", "/config/ips", "
 DEEP = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 """The name of an ACL's resource may have slashes: then its znode lies deeper, below one that may be a name as well."""
 SINGLE = ("/latest_producer_id_block", "/cluster/id")
-
-
-@dataclass(frozen=True)
-class CapturedZnode:
-    """`mzxid`: the transaction that wrote it last."""
-
-    path: str
-    data: bytes
-    mzxid: int
-
-
-Captured = AsyncIterator[tuple[CapturedZnode, ...]]
 
 
 async def crawl(tree: ZooKeeperTree) -> Captured:

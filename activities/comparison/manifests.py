@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.comparison.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
-from activities.ports.checks import MessageComparison, MessageRunner, TellProgress, WalkedNode
+from activities.ports.checks import CheckAttempt, MessageComparison, MessageRunner, TellProgress, WalkedNode
 from activities.ports.ports import Ports
 from activities.ports.stores import ArtefactStore
 from domain.cluster import BrokerSpec
@@ -166,31 +166,17 @@ def _not_verified(walked: Iterable[WalkedNode]) -> dict[int, tuple[int, int]]:
     return found
 
 
-@dataclass(frozen=True)
-class MessageCheck:
-    """One attempt at a look at clients' data. `session`: of its comparison, a UUID that is known before it is opened.
-    `directory`: where files lie meanwhile, private, empty, and removed by whoever gave it.
-    """
-
-    request: CheckRequest
-    cluster: ClusterRecord
-    session: str
-    directory: Path
-    on_progress: TellProgress
-    limits: WalkLimits = DEFAULT_LIMITS
-
-    @property
-    def walk_id(self) -> str:
-        """The same for every attempt at the same report."""
-        return hashlib.sha256(self.request.report_id.encode()).hexdigest()[:32]
+def walk_id(request: CheckRequest) -> str:
+    """The same for every attempt at the same report."""
+    return hashlib.sha256(request.report_id.encode()).hexdigest()[:32]
 
 
-async def keep_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck) -> DriftReport:
+async def keep_baseline(ports: Ports, runner: MessageRunner, check: CheckAttempt) -> DriftReport:
     """The report of a look that is kept, to be compared with later. What is silent makes it inconclusive."""
     started_at = datetime.now(UTC)
     try:
         name = await capture_messages(
-            ports, runner, check.cluster, limits=check.limits, walk_id=check.walk_id, on_progress=check.on_progress
+            ports, runner, check.cluster, walk_id=walk_id(check.request), on_progress=check.on_progress
         )
     except Transient as error:
         return await report_of(
@@ -201,7 +187,7 @@ async def keep_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck
     return await report_of(ports.artefacts, check.request, kept, started_at, {"walks": _walks(manifest)}, baseline=name)
 
 
-async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck) -> DriftReport:
+async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: CheckAttempt) -> DriftReport:
     """Look at the same offsets again as this migration's baseline has, and report what became of them."""
     request, started_at = check.request, datetime.now(UTC)
     own = await ports.ledger.baseline(request.cluster, request.migration_id or "")
@@ -214,8 +200,7 @@ async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: Mess
             runner,
             check.cluster,
             since=baseline.baseline,
-            limits=check.limits,
-            walk_id=check.walk_id,
+            walk_id=walk_id(check.request),
             on_progress=check.on_progress,
         )
     except Transient as error:
@@ -225,7 +210,7 @@ async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: Mess
 
 
 async def compare_messages(
-    ports: Ports, runner: MessageRunner, check: MessageCheck, before: str, now: str, started_at: datetime
+    ports: Ports, runner: MessageRunner, check: CheckAttempt, before: str, now: str, started_at: datetime
 ) -> DriftReport:
     """The report on two manifests, by their names."""
     sides = {"before": await manifest_of(ports.artefacts, before), "after": await manifest_of(ports.artefacts, now)}
@@ -243,7 +228,7 @@ async def compare_messages(
         not_read=_not_read(earlier, later),
     )
     check.on_progress("comparing the two looks", 0, 1)
-    compared = await runner.compare(asked, check.session, check.on_progress)
+    compared = await runner.compare(asked, check.session_of(1), check.on_progress)
     names = {"before": before, "after": now}
     about = {
         side: {"manifest": names[side], "taken_at": manifest.taken_at.isoformat(), "walks": _walks(manifest)}

@@ -4,16 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+from uuid import UUID, uuid5
 
+from activities.ports.zookeeper import Captured
+from domain.contracts import CheckRequest
 from domain.drift.message_manifest import NodeWalked
 from domain.drift.messages import ReplicaLog, Sight
 from domain.drift.report import CheckName, DriftFinding, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.quorum_log.metadata_log import EndOfCopy
-
-if TYPE_CHECKING:
-    from activities.comparison.capturing import Captured
+from domain.records import ClusterRecord
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,16 @@ class CheckRunner(Protocol):
     async def interrupt(self, session: str) -> None:
         """End all that runs in a session, and close it for good. Any number of times; one that never was is fine."""
 
-    async def stage(self, captured: "Captured", directory: Path) -> None:
+    async def stage(self, captured: Captured, directory: Path) -> None:
         """Rows of what a live tree has, into a new directory. Secrets become digests here, before any row exists."""
 
-    async def keep(self, captured: "Captured", directory: Path) -> KeptRows:
+    async def keep(self, captured: Captured, directory: Path) -> KeptRows:
         """The same of what Kafka is going to copy, by way of a new directory."""
 
     async def end_of_copy(self, log: Path) -> EndOfCopy | None:
         """Where Kafka's copy ends in what is left of the quorum's log; `None` where that does not tell of one."""
 
-    async def as_of_claim(self, kept: bytes, captured: "Captured", claimed: Claimed, directory: Path) -> None:
+    async def as_of_claim(self, kept: bytes, captured: Captured, claimed: Claimed, directory: Path) -> None:
         """Rows as the tree was when KRaft claimed it: into `directory`, which is new. `kept`: rows of before."""
 
     async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> Compared:
@@ -138,3 +139,33 @@ class MessageRunner(Protocol):
 
     async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> Compared:
         """`session`, `on_progress`: as in `CheckRunner.compare`."""
+
+
+@dataclass(frozen=True)
+class CheckAttempt:
+    """One attempt at a check. `directory`: where files lie meanwhile, private, empty, and removed by whoever gave it. `note`:
+    takes the number of the look and its progress. `session`: a UUID that is known before anything is opened for the check.
+    """
+
+    request: CheckRequest
+    cluster: ClusterRecord
+    session: str
+    directory: Path
+    note: Callable[[int, str, int, int], None]
+
+    def session_of(self, look: int) -> str:
+        """Each look has its own, which whoever knows the attempt's can name: a session is closed for good at its end."""
+        return session_of(self.session, look)
+
+    def on_progress(self, stage: str, done: int, total: int) -> None:
+        """The progress of a check that looks once."""
+        self.note(1, stage, done, total)
+
+
+MOST_SESSIONS = 4
+"""Of one attempt: no check looks more often."""
+
+
+def session_of(session: str, look: int) -> str:
+    """The session of one look of an attempt."""
+    return str(uuid5(UUID(session), str(look)))

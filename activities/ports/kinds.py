@@ -4,12 +4,14 @@ Generic activities look up the kind that a request names, and ask it: what else 
 for. The kinds reach them as `Ports.kinds`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from activities.ports.checks import CheckAttempt, CheckRunner
 from domain.cluster import ClusterSpec
 from domain.contracts import Assessment, Silence, Standstill
+from domain.drift.report import CheckName, DriftReport
 from domain.kinds import ByName, Kind
 from domain.observed.observation import Observation
 from domain.plans import Asked, Plan
@@ -48,6 +50,10 @@ Survey = Callable[[Observation, ClusterRecord, MigrationPolicy, "Ports"], Awaita
 """Adds what is looked at only before the start."""
 
 
+MakeCheck = Callable[["Ports", CheckRunner, CheckAttempt], Awaitable[DriftReport]]
+"""Makes one check of metadata: its report."""
+
+
 class Preview(Protocol):
     """What a rollback would do, from a fresh look. `for_people`: with what only people need to know, which takes seconds."""
 
@@ -62,7 +68,8 @@ class ActivityKind:
 
     `needs_survey`: whether this look could let a migration start: then `survey` is added to it. `sight`: what is seen now, for
     people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the phase in which there
-    is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove.
+    is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove. `checks`: its
+    comparisons of metadata.
     """
 
     kind: Kind
@@ -76,6 +83,7 @@ class ActivityKind:
     preview: Preview
     runbook: Callable[[ClusterRecord, "Ports", MigrationPolicy], Awaitable[Runbook]]
     rolls: Rolls
+    checks: Mapping[CheckName, MakeCheck]
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """ZooKeeper: its tree, and its servers one by one."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -113,3 +113,15 @@ class ZooKeeperServers(Protocol):
 
     async def tree(self, host: str, port: int) -> MemberTree | None:
         """How far it is, and how many znodes it has; `None` where it does not tell, or is not part of a quorum."""
+
+
+@dataclass(frozen=True)
+class CapturedZnode:
+    """`mzxid`: the transaction that wrote it last."""
+
+    path: str
+    data: bytes
+    mzxid: int
+
+
+Captured = AsyncIterator[tuple[CapturedZnode, ...]]

@@ -10,16 +10,16 @@ nobody has written since (`spark.sources.as_of_claim`).
 
 import asyncio
 import shutil
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from activities.comparison.capturing import Captured, crawl
+from activities.comparison.capturing import crawl
 from activities.comparison.log_copy import copy_log
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.observing.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
-from activities.ports.checks import CheckRunner, Claimed, Comparison, TellProgress
+from activities.ports.checks import CheckAttempt, CheckRunner, Claimed, Comparison, TellProgress
 from activities.ports.ports import Ports
+from activities.ports.zookeeper import Captured
 from activities.rulings import copy_reports
 from activities.sessions import session
 from activities.storage import storage_of
@@ -31,22 +31,10 @@ from domain.drift.report import Cut, DriftReport
 from domain.errors import Permanent, Transient
 from domain.observed.observation import ControllerZnode
 from domain.quorum_log.metadata_log import EndOfCopy
-from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import CopyReports, claim_in
 
 
-@dataclass(frozen=True)
-class CopyCheck:
-    """One attempt. `session`: of its comparison, a UUID. `directory`: private, empty, and removed by whoever gave it."""
-
-    request: CheckRequest
-    cluster: ClusterRecord
-    session: str
-    directory: Path
-    on_progress: TellProgress
-
-
-async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> DriftReport:
+async def keep_metadata(ports: Ports, runner: CheckRunner, check: CheckAttempt) -> DriftReport:
     """The report of what ZooKeeper has, which is kept. `INCONCLUSIVE` where a znode cannot be read, or the copy came first."""
     request, started_at = check.request, datetime.now(UTC)
     try:
@@ -73,7 +61,7 @@ async def _told(chunks: Captured, on_progress: TellProgress) -> Captured:
         on_progress(f"reading ZooKeeper's tree, {read} znodes so far", 0, 1)
 
 
-async def compare_copy(ports: Ports, runner: CheckRunner, check: CopyCheck) -> DriftReport:
+async def compare_copy(ports: Ports, runner: CheckRunner, check: CheckAttempt) -> DriftReport:
     """The report on the copy that the quorum's log has."""
     request, started_at = check.request, datetime.now(UTC)
     try:
@@ -91,7 +79,7 @@ async def compare_copy(ports: Ports, runner: CheckRunner, check: CopyCheck) -> D
             tolerated=request.policy.tolerated,
             check=request.check,
         )
-        compared = await runner.compare(asked, check.session, check.on_progress)
+        compared = await runner.compare(asked, check.session_of(1), check.on_progress)
     except Transient as error:
         return await _in_vain(ports, request, str(error), started_at)
     finally:
@@ -113,7 +101,7 @@ async def _end_of_copy(ports: Ports, runner: CheckRunner, leader: ControllerSpec
     return end
 
 
-async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end: EndOfCopy) -> tuple[str, str]:
+async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CheckAttempt, end: EndOfCopy) -> tuple[str, str]:
     """The claim that is seen now, and the artefact of the rows that were kept.
 
     A claim after that of the copy's own controller tells nothing: dual write had begun before it.

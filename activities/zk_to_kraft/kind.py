@@ -1,9 +1,12 @@
 """ZooKeeper to KRaft, as activities see it."""
 
 from activities.ports.kinds import ActivityKind
+from activities.zk_to_kraft.copies import compare_copy, keep_metadata
+from activities.zk_to_kraft.metadata_check import compare_metadata
 from activities.zk_to_kraft.previewing import preview, runbook
 from activities.zk_to_kraft.surveying import with_survey
 from activities.zk_to_kraft.suspects import with_suspects
+from domain.drift.report import CheckName
 from domain.zk_to_kraft.assessment import assess, is_survey_needed, sight_of
 from domain.zk_to_kraft.kind import ZK_TO_KRAFT
 from domain.zk_to_kraft.planning.plan import plan_of, why_not_rehearsed
@@ -21,4 +24,10 @@ ZK_TO_KRAFT_AT_WORK = ActivityKind(
     preview=preview,
     runbook=runbook,
     rolls=ROLLS,
+    checks={
+        CheckName.METADATA: compare_metadata,
+        CheckName.BEFORE_COPY: keep_metadata,
+        CheckName.COPY: compare_copy,
+        CheckName.END: compare_metadata,
+    },
 )

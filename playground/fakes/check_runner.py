@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from activities.comparison.capturing import Captured
 from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
+from activities.ports.zookeeper import Captured
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict

@@ -16,7 +16,8 @@ from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.comparison.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
+from activities.comparison.manifests import capture_messages, compare_messages, manifest_of
+from activities.ports.checks import CheckAttempt
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import CheckRequest
@@ -85,7 +86,7 @@ class Checks:
         directory = self._work / str(uuid4())
         directory.mkdir()
         request = CheckRequest(report_id="report", cluster=self._cluster.spec.name, check=CheckName.MESSAGES)
-        check = MessageCheck(request, self._record, str(uuid4()), directory, lambda *_: None)
+        check = CheckAttempt(request, self._record, str(uuid4()), directory, lambda *_: None)
         report = await compare_messages(self.ports, self._runner, check, before, after, datetime.now(UTC))
         print({kind: counts.model_dump(exclude_defaults=True) for kind, counts in report.counts.items()}, report.seconds)
         return report

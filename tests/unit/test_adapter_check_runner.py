@@ -15,8 +15,8 @@ import pytest
 from activities.adapters import connected_spark
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
-from activities.comparison.capturing import CapturedZnode
 from activities.ports.checks import Compared, Comparison
+from activities.ports.zookeeper import CapturedZnode
 from domain.drift.normalise import uuid_text
 from domain.drift.report import Verdict
 from domain.drift.tolerations import Toleration

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from activities.comparison import capturing
-from activities.comparison.capturing import CapturedZnode, crawl
-from activities.ports.zookeeper import Znode
+from activities.comparison.capturing import crawl
+from activities.ports.zookeeper import CapturedZnode, Znode
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS
 from domain.drift.znode_paths import paths_of

@@ -14,8 +14,9 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.message_runner import MessageEngine
 from activities.beating import Beat
-from activities.comparison.checking import IN_VAIN, LOOKS, Checking
+from activities.comparison.checking import Checking
 from activities.observing.observe import observe
+from activities.zk_to_kraft.metadata_check import IN_VAIN, LOOKS
 from domain.contracts import CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient

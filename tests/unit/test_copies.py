@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from activities.zk_to_kraft.copies import CopyCheck, keep_metadata
+from activities.ports.checks import CheckAttempt
+from activities.zk_to_kraft.copies import keep_metadata
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient
@@ -55,7 +56,7 @@ async def test_what_zookeeper_has_is_kept_and_counted(walk: Walk, runner: FakeCh
 
 async def test_reading_zookeeper_tells_how_far_it_is(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:
     told: list[str] = []
-    copied = CopyCheck(KEEP, walk.cluster.record(), str(uuid4()), tmp_path, lambda stage, *_: told.append(stage))
+    copied = CheckAttempt(KEEP, walk.cluster.record(), str(uuid4()), tmp_path, lambda _, stage, *__: told.append(stage))
     await keep_metadata(walk.ports, runner, copied)
     assert told[0] == "reading ZooKeeper's tree"
     assert re.fullmatch(r"reading ZooKeeper's tree, \d+ znodes so far", told[-1])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from activities.adapters.check_runner import EngineRunner
-from activities.comparison.capturing import CapturedZnode
 from activities.ports.checks import Claimed, Compared, Comparison
+from activities.ports.zookeeper import CapturedZnode
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict

@@ -14,14 +14,15 @@ import pytest
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.local import LocalMachine
 from activities.comparison.manifests import (
-    MessageCheck,
     capture_messages,
     compare_messages,
     compare_with_baseline,
     keep_baseline,
     manifest_of,
+    walk_id,
 )
 from activities.comparison.segment_walks import WalkLimits, wanted_of
+from activities.ports.checks import CheckAttempt
 from activities.ports.nodes import Completed, FileContent
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
@@ -106,12 +107,12 @@ class Field:
         now = after or await self.capture(before)
         return await compare_messages(self.ports, self.runner, self.check(), before, now, datetime.now(UTC))
 
-    def check(self, check: CheckName = CheckName.MESSAGES, cluster: str | None = None) -> MessageCheck:
+    def check(self, check: CheckName = CheckName.MESSAGES, cluster: str | None = None) -> CheckAttempt:
         """One attempt, in a directory of its own."""
         directory = self.work / str(uuid4())
         directory.mkdir()
         request = CheckRequest(report_id=f"{check}", cluster=cluster or self.fake.spec.name, check=check, migration_id="m1")
-        return MessageCheck(request, self.fake.record(), SESSION, directory, lambda *_: None)
+        return CheckAttempt(request, self.fake.record(), SESSION, directory, lambda *_: None)
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ async def test_a_machine_without_python_gives_offsets_only_and_the_report_says_s
 async def test_a_look_tells_which_machines_are_still_read(orders: Field) -> None:
     """A disk that hangs holds up the whole of it, for minutes."""
     told: list[tuple[str, int, int]] = []
-    await keep_baseline(orders.ports, orders.runner, replace(orders.check(), on_progress=lambda *how: told.append(how)))
+    await keep_baseline(orders.ports, orders.runner, replace(orders.check(), note=lambda _, *how: told.append(how)))
     assert told[:3] == [
         ("committed offsets of groups", 0, 1),
         ("ends of partitions", 0, 1),
@@ -272,9 +273,9 @@ async def test_silence_makes_both_looks_inconclusive(orders: Field) -> None:
 
 
 async def test_every_attempt_at_a_report_walks_under_the_same_name(orders: Field) -> None:
-    assert orders.check().walk_id == orders.check().walk_id
-    assert orders.check().walk_id != orders.check(CheckName.BASELINE).walk_id
-    assert orders.check().walk_id.isalnum()
+    assert walk_id(orders.check().request) == walk_id(orders.check().request)
+    assert walk_id(orders.check().request) != walk_id(orders.check(CheckName.BASELINE).request)
+    assert walk_id(orders.check().request).isalnum()
 
 
 async def test_a_cluster_that_does_not_answer_gives_no_look(orders: Field) -> None:

@@ -18,9 +18,14 @@ ROOT = Path(__file__).parents[2] / "domain"
 RULES = ROOT / "zk_to_kraft"
 OWN = tuple((ROOT / "observed").glob("*.py"))
 """What a part says of itself (`Process.pid`) counts as read."""
-ROOMS = ("checks", "diagnosis", "health", "rolling")
-MODULES = (*sorted(RULES.rglob("*.py")), *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))), *OWN)
-BEFORE = {RULES / "checks", RULES / "planning", RULES / "preflight.py", RULES / "rehearsal"}
+ROOMS = ("by_hand", "checks", "configuration", "diagnosis", "health", "rolling")
+MODULES = (
+    *sorted(RULES.rglob("*.py")),
+    *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))),
+    ROOT / "topic_ids.py",
+    *OWN,
+)
+BEFORE = {ROOT / "checks", RULES / "checks", RULES / "planning", RULES / "preflight.py", RULES / "rehearsal"}
 """Asked before the start only."""
 
 UNREAD: dict[str, str] = {
