@@ -24,10 +24,6 @@ from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.roll import Rolling
 from activities.settings import ActivitySettings
 from activities.shipped_kinds import SHIPPED_KINDS
-from activities.zk_to_kraft.provisioning import Provisioning
-from activities.zk_to_kraft.starting import Starting
-from activities.zk_to_kraft.window.leaving import Leaving
-from activities.zk_to_kraft.window.wiping import Wiping
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 
@@ -39,19 +35,15 @@ def cluster_activities(ports: Ports, settings: ActivitySettings, notes: MachineN
     """What the `cluster` queue serves: looks and effects, each short or bounded."""
     return [
         Assessing(ports, notes).assess,
-        Provisioning(ports).provision_controller,
         Rolling(ports, TcpListeners()).roll_node,
         Canaries(ports).try_canaries,
         Canaries(ports).remove_canaries,
-        Starting(ports, TcpListeners()).start_node,
-        Starting(ports, TcpListeners()).fail_over,
-        Leaving(ports, TcpListeners()).leave_kraft,
-        Wiping(ports).wipe_kraft,
         ConfigurationManaging(ports).release_configuration,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,
         Previewing(ports).accept_rollback,
+        *(effect for kind in ports.kinds.values() for effect in kind.effects(ports, TcpListeners())),
     ]
 
 

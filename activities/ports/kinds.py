@@ -4,11 +4,12 @@ Generic activities look up the kind that a request names, and ask it: what else 
 for. The kinds reach them as `Ports.kinds`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from activities.ports.checks import CheckAttempt, CheckRunner
+from activities.ports.kafka import Listeners
 from domain.cluster import ClusterSpec
 from domain.contracts import Assessment, Silence, Standstill
 from domain.drift.report import CheckName, DriftReport
@@ -69,7 +70,7 @@ class ActivityKind:
     `needs_survey`: whether this look could let a migration start: then `survey` is added to it. `sight`: what is seen now, for
     people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the phase in which there
     is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove. `checks`: its
-    comparisons of metadata.
+    comparisons of metadata. `effects`: the activities that only this kind has, for the task queue `cluster`.
     """
 
     kind: Kind
@@ -84,6 +85,7 @@ class ActivityKind:
     runbook: Callable[[ClusterRecord, "Ports", MigrationPolicy], Awaitable[Runbook]]
     rolls: Rolls
     checks: Mapping[CheckName, MakeCheck]
+    effects: Callable[["Ports", Listeners], Sequence[Callable[..., Any]]]
 
     @property
     def name(self) -> str:

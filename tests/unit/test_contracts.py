@@ -14,6 +14,7 @@ from activities.notes.machines import MachineNotes
 from activities.ports.checks import CheckRunner, MessageRunner
 from activities.ports.ports import Ports
 from activities.settings import ActivitySettings
+from activities.shipped_kinds import SHIPPED_KINDS
 from activities.worker import cluster_activities, watch_activities
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts
 from domain import contracts
@@ -57,7 +58,7 @@ from workflows.calls import ACTIVITY_OF
 from workflows.telling import summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
-PORTS = cast("Ports", None)
+PORTS = Ports(*[cast("Any", None)] * 6, kinds=SHIPPED_KINDS)
 NOTES = cast("MachineNotes", None)
 WATCHING = {
     ActivityName.WATCH,
