@@ -10,32 +10,51 @@ HEAD = """\
 
 Made from `domain/zk_to_kraft/checks` by `make docs`. Do not edit.
 
-Before anything is touched, the cluster is looked at once, whole, and every check below is asked. Nothing is written and nothing
-restarted for that: on each node one small Python program is run, and it only reads. One finding of severity `blocker` is
-enough: the migration ends in the state `refused`, with each finding's object, what was observed, what was expected, and what to
-do. A `warning` stops nothing, and somebody should have read it; an `info` is worth knowing. A part that does not answer is not
-a finding: the migration waits, says which part, and looks again.
+The preflight runs before a migration touches anything. It observes the whole cluster once and runs every check below. It writes
+nothing and restarts nothing: on each node it runs one small Python program, which only reads.
 
-What cannot be looked at with the access given is found as *unverifiable*, with what is missing. That is never a pass: where the
-check's findings are blockers, it stops the migration too, until somebody gives access, or has looked otherwise and accepts the
-finding. A blocker can be accepted by name, with who and why, in the policy's `accepted_findings`: `{"code": "PF29", "object":
-"*", "by": "ann", "reason": "tried with Kafka's own tools"}`. It is still shown. Findings that tell which cluster this is
-cannot be accepted, as is said with these checks below: a policy that names them is refused.
+| severity | what follows |
+|---|---|
+| `blocker` | the migration ends as `refused`; each finding has an object, what was observed, what was expected, and a fix |
+| `warning` | nothing stops, but read it before you start |
+| `info` | good to know |
 
-A value in a file may be a reference to a configuration provider, such as `${file:/etc/kafka/x.properties:key}`. It is never
-resolved outside its node. A running broker says what it runs with (DescribeConfigs), and that value is judged. If it does not
-say so, the finding is *unverifiable*: "given by a configuration provider, not read". References are compared as they stand.
+The table below shows the highest severity of each check. Codes never change. If a part of the cluster does not answer, that is
+no finding: the migration waits, names the part, and observes again.
 
-Of properties files only harmless values are kept. Everything else is compared between nodes by digests that are keyed with
-a number of that one look, which is never stored.
+## Unverifiable findings
 
-The codes are stable. Severity below is that of a check's gravest finding.
+If the given access does not suffice for a check, its finding is *unverifiable* and names what is missing. That is never a
+pass: if the check's severity is `blocker`, the migration is refused. Give the access, or check it another way and accept the
+finding.
+
+## Accepted findings
+
+The policy's `accepted_findings` accepts a blocker by code and object, with who accepts it and why. It is still shown.
+
+```json
+{"accepted_findings": [{"code": "PF29", "object": "*", "by": "ann", "reason": "tested with Kafka's own tools"}]}
+```
+
+Checks that establish which cluster this is say "Cannot be accepted" below. A policy that names them is refused.
+
+## Values and secrets
+
+A value in a properties file may be a reference to a configuration provider, such as `${file:/etc/kafka/x.properties:key}`. It
+is never resolved outside its node. Instead the running broker is asked for the value in force (DescribeConfigs). If it does
+not say, the finding is *unverifiable*: "given by a configuration provider, not read". References themselves are compared as
+text.
+
+Only harmless values of properties files are kept. All others are compared between nodes by keyed digests; the key is
+different for each observation and never stored.
+
+## All checks
 """
 
 
 def checks() -> str:
     rows = [f"| [{check.code}](#{check.code.lower()}) | {_severity(check)} | {check.holds} |" for check in CATALOGUE]
-    table = "\n".join(["| code | severity | what must hold |", "|---|---|---|", *rows])
+    table = "\n".join(["| code | severity | expected |", "|---|---|---|", *rows])
     return "\n".join([HEAD, table + "\n", *map(_section, CATALOGUE)])
 
 
@@ -44,11 +63,11 @@ def _section(check: Check) -> str:
         f"## {check.code}\n",
         f"{_capital(check.holds)}.\n",
         f"- **Severity**: {_severity(check)}.",
-        f"- **Because otherwise**: {check.because}.",
-        f"- **Looked at**: {check.source}.",
-        f"- **Unverifiable**: {check.unverifiable or 'never: without this part nothing starts'}.",
-        *(["- **Cannot be accepted**: it tells which cluster this is."] if check.code in IDENTITY_CODES else []),
-        f"- **Asked again** right before the first effect: {'yes' if check.of_look else 'no'}.",
+        f"- **Why it matters**: {check.because}.",
+        f"- **Source**: {check.source}.",
+        f"- **Unverifiable**: {check.unverifiable or 'never: without this source no migration starts'}.",
+        *(["- **Cannot be accepted**: it establishes which cluster this is."] if check.code in IDENTITY_CODES else []),
+        f"- **Repeated** right before the first effect: {'yes' if check.of_look else 'no'}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -10,12 +10,15 @@ HEAD = """\
 
 Made from `domain/cluster.py` by `make docs`. Do not edit.
 
-This is the body of `PUT /clusters/{name}`: a JSON object that says which nodes a cluster has, and how Keeperless reaches them.
-[`examples/cluster.json`](../examples/cluster.json) is a whole one. Copy it, replace every address, path and id, and register
-it under the `name` that it has. An unknown field is an error, so a misspelt one is never ignored. Registering contacts nothing;
-`GET /clusters/{name}/observation` shows afterwards what could be reached.
+The specification is the JSON body of `PUT /clusters/{name}`. It says which nodes a cluster has, and how Keeperless reaches
+them.
 
-Paths are paths on the node. A secret is never given here but named: `env:NAME` is a variable of the program that needs it,
+1. Copy [`examples/cluster.json`](../examples/cluster.json), which is complete, and replace every address, path and id.
+2. Register it under the `name` that it has. Registering contacts nothing. An unknown field is an error, so a misspelt one is
+   never ignored.
+3. `GET /clusters/{name}/observation` shows what Keeperless reaches, and what did not answer.
+
+Paths are paths on the node. Secrets are references: `env:NAME` is a variable of the program that needs the secret,
 `file:/path` a file that it can read.
 """
 

@@ -30,29 +30,30 @@ from spark.settings import CheckSettings
 
 DOCS = Path(__file__).parent
 
-WAY_BACK = """\
-## The way back
+ROLLBACK = """\
+## Rollback
 
-- A broker in KRaft mode goes back to `migration`: its original, with what that stage adds.
-- A broker goes back to `zookeeper`: its original, byte for byte, with its mode and owner.
-- A controller that has lost its flag goes back to `migration`: as it was made. Where somebody has edited it, the flag and what
-  else is missing is put in, and the edit stays.
+| node | goes back to | its file afterwards |
+|---|---|---|
+| broker in KRaft mode | `migration` | the original, with the keys that this stage adds |
+| broker | `zookeeper` | the original, byte for byte, with its mode and owner |
+| controller that lost its flag | `migration` | as Keeperless wrote it; an edited file keeps the edit and gets the keys |
 
-Beside the file lies the folder `.keeperless`: `<name>.original-<sha256>` is the file as it was before this migration,
-`<name>.before-<sha256>` any other file that was overwritten. Nothing that was overwritten is lost.
+The folder `.keeperless` beside the file keeps every file that was overwritten: `<name>.original-<sha256>` is the file from
+before this migration, `<name>.before-<sha256>` any other.
 
-Where there is no original (a migration that was begun by hand), what a migration adds is taken back key by key, and what it
-took away is put back: the connection from the cluster's specification, the rest as another broker has it. The preview of a
-rollback shows that, and somebody has to accept it.
+A migration that was begun by hand has no original. Its rollback removes the keys that a migration adds, and restores those
+that it removes: the ZooKeeper connection from the cluster's specification, other keys as another broker has them. The preview
+of the rollback shows the result, and a person has to accept it.
 """
 
 STAGES_HEAD = """\
-# What is in a node's file, stage by stage
+# A node's properties file, stage by stage
 
 Made from `domain/zk_to_kraft/node_config.py` and `wanted_file.py` by `make docs`. Do not edit.
 
-A node's properties file changes only just before that node restarts, only in the keys below, and the original stays beside
-it, named by its hash. Comments, order and the way a line is written are left as they are.
+Keeperless changes a node's properties file right before it restarts that node, and only the keys below. Comments, order and
+spelling of all other lines stay. The original stays beside the file, named by its hash.
 """
 
 
@@ -74,7 +75,7 @@ def node_stages() -> str:
         _section("The same broker: `migration` → `kraft` (roll 2)", _diff(hybrid, in_kraft)),
         _section("A controller as it is made: `migration`", created, "properties"),
         _section("The same controller: `migration` → `kraft` (finalisation)", _diff(created, finalized)),
-        WAY_BACK,
+        ROLLBACK,
         _section("A broker without an original: `kraft` → `migration`", _diff(in_kraft, inverse)),
     ]
     return "\n".join(parts)
@@ -104,20 +105,23 @@ CONFIGURATION_HEAD = """\
 
 Made from the settings classes by `make docs`. Do not edit.
 
-Everything is an environment variable, read once, at the start. A setting of the API and of all workers can also be a file in
-`/run/secrets`, named like its variable in small letters; the variable takes precedence. Durations are ISO 8601 (`PT10M`) or
-seconds. How Temporal is reached is said in Temporal's own words: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,
-`TEMPORAL_TLS_…`, or a profile in its configuration file, as Temporal's command line reads them.
+Every setting is an environment variable. Programs read it once, at their start. Durations are ISO 8601 (`PT10M`) or seconds.
 
-`keeperless-workflows --health`, and its like of the other workers, exits with 0 if this machine's worker has beaten within 30
-seconds and polls Temporal for tasks, else with 1 and a sentence. It is meant for the health check of a container. The API's
-health is `GET /livez` and `GET /readyz`.
+A setting of the API or a worker can also be a file in `/run/secrets` with the variable's name in small letters. If both
+exist, the variable counts.
+
+The connection to Temporal has Temporal's own settings: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,
+`TEMPORAL_TLS_…`, or a profile in the configuration file of Temporal's command line.
+
+For the health check of a container, run `keeperless-workflows --health`, or the same of another worker. It exits with 0 if the
+worker on this machine sent a heartbeat within 30 seconds and polls Temporal for tasks. Otherwise it exits with 1 and prints the
+reason. The API's health is `GET /livez` and `GET /readyz`.
 """
 
 POLICY_HEAD = """\
 ## The policy of a migration
 
-Given with `POST /migrations`, and kept by that migration to its end.
+`POST /migrations` and `POST /plans` take it as `policy`. A migration keeps its policy to the end.
 """
 
 
@@ -154,12 +158,12 @@ def _code(text: str) -> str:
 DRIFT_HEAD = """\
 # What is compared, field by field
 
-Made from `domain/drift/records.py` by `make docs`. Do not edit. How to ask for a comparison, and how to read what it says, is
-in [drift.md](drift.md).
+Made from `domain/drift/records.py` by `make docs`. Do not edit. [drift.md](drift.md) says how to start a comparison and how to
+read its report.
 
-Each kind below is compared row by row: a row that one side lacks is `missing_left` (ZooKeeper lacks it) or `missing_right`
-(KRaft lacks it); of a row that both have, each field is compared by its rule. A policy's `tolerated` names kinds and fields as
-they are called here. The severity is that of the finding: `block` and `warn` are a drift, `info` is only told.
+Each kind below is compared row by row. A row is `missing_left` if ZooKeeper lacks it, and `missing_right` if KRaft lacks it.
+If both have the row, each field is compared by its rule. A finding of severity `block` or `warn` is a drift; `info` is only
+reported. In the policy, `tolerated` uses the kinds and fields of this page.
 """
 
 
@@ -180,7 +184,7 @@ def _kind_of_row(kind: Kind) -> str:
     values = [
         f"| `{value.name}` | `{value.type}` | `{value.rule}` | {_severity(value)} | {value.means} |" for value in kind.values
     ]
-    places = f"ZooKeeper: {kind.znode}. KRaft: {kind.record}. A row that one side lacks: `{kind.missing}`.\n"
+    places = f"ZooKeeper: {kind.znode}. KRaft: {kind.record}. Severity if one side lacks a row: `{kind.missing}`.\n"
     table = ["| field | type | rule | severity | meaning |", "|---|---|---|---|---|", *keys, *values]
     return f"## `{kind.name}`\n\n{places}\n" + "\n".join(table) + "\n"
 
@@ -203,9 +207,9 @@ GUARDS_HEAD = """\
 
 Made from `domain/zk_to_kraft/guard_catalogue.py` by `make docs`. Do not edit.
 
-What holds while a migration is under way, after the [preflight](checks.md) has let it begin. Each guard says where in the
-code it is held, and what people see of it: a wait's reason, or the code of an entry of [`GET
-/migrations/{id}/blockers`](blockers.md). What a guard does not do is said as well.
+Guards protect a migration while it runs, after the [preflight](checks.md) has passed. Each guard names the code that
+implements it, what you see when it acts (a wait's reason, or a code of [`GET /migrations/{id}/blockers`](blockers.md)), and
+what it does not cover.
 """
 
 
@@ -216,10 +220,10 @@ def guards() -> str:
 
 def _guard(guard: Guard) -> str:
     places = ", ".join(f"`{place.replace(':', '.')}`" for place in guard.held_in) or "nowhere"
-    shown = ", ".join(_linked(code) for code in guard.shows) or "nothing of its own: the step is not taken yet"
-    parts = [f"## {guard.code}\n", f"**{guard.title}.** {guard.what}\n", f"- Held in: {places}"]
-    parts += [f"- Shows: {shown}"] if guard.held_in else []
-    parts += [f"- Not there: {guard.lacks}"] if guard.lacks else []
+    shown = ", ".join(_linked(code) for code in guard.shows) or "nothing; the step is not taken yet"
+    parts = [f"## {guard.code}\n", f"**{guard.title}.** {guard.what}\n", f"- **Implemented in**: {places}"]
+    parts += [f"- **Reported as**: {shown}"] if guard.held_in else []
+    parts += [f"- **Not covered**: {guard.lacks}"] if guard.lacks else []
     return "\n".join(parts) + "\n"
 
 
