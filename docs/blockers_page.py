@@ -39,6 +39,12 @@ nothing blocks the migration. [Diagnosis](diagnosis.md) says what is read for th
 - If one of Keeperless's own programs is missing, that is an entry. `observed_at` is then `null`, and the other entries come
   from the ledger.
 - A refused migration lists the findings of its preflight. A migration that has ended lists nothing.
+
+On this page: [waits](#waits) · [steps, programs and machines](#steps-programs-and-machines) · log lines of
+[a running node](#log-lines-of-a-running-node), [a node that died](#last-log-lines-of-a-node-that-died),
+[a process that cannot connect](#warnings-of-a-process-that-cannot-connect) and
+[a ZooKeeper server](#log-lines-of-a-zookeeper-server-that-does-not-serve) ·
+[a node that died without a known log line](#a-node-that-died-without-a-known-log-line)
 """
 
 
