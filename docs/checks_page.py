@@ -8,7 +8,7 @@ from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 HEAD = """\
 # Preflight checks
 
-Made from `domain/zk_to_kraft/checks` by `make docs`. Do not edit.
+Made from the checks in `domain` by `make docs`. Do not edit.
 
 The preflight runs before a migration touches anything. It observes the whole cluster once and runs every check below. It writes
 nothing and restarts nothing: on each node it runs one small Python program, which only reads.
