@@ -13,7 +13,7 @@ from activities.ports.ports import Ports
 from activities.rulings import ruling_of
 from domain.approvals import Attempt
 from domain.contracts import Assessment, AssessRequest, StepRequest
-from domain.decisions import StepAction
+from domain.decisions import RELEASE_CONFIGURATION
 from domain.errors import Transient
 from domain.health.visibility import is_elsewhere
 from domain.observed.observation import Observation
@@ -50,7 +50,7 @@ async def look_and_decide(
 
 def _may_survey(request: AssessRequest | StepRequest) -> bool:
     """Not right before an effect; but for the one that comes before a refusal, which only the survey may be the reason for."""
-    return isinstance(request, AssessRequest) or request.step.action is StepAction.RELEASE_CONFIGURATION
+    return isinstance(request, AssessRequest) or request.step.action == RELEASE_CONFIGURATION
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ async def why_not_approved(request: StepRequest, evidence_hash: str, ports: Port
             command_id=request.approvals[gate],
             evidence_hash=evidence_hash,
             applied_commands=request.applied_commands,
+            is_in_section=gate in ports.kinds[request.kind].kind.final_gates,
         )
     )
 

@@ -1,5 +1,6 @@
 """What the ledger says right now: approvals, holds, rollbacks, reports."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -7,10 +8,10 @@ from temporalio import activity
 
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
-from domain.approvals import FINAL_GATES, is_held, is_rollback_asked, state_of
+from domain.approvals import is_held, is_rollback_asked, state_of
 from domain.approvals import seen as approval_seen
 from domain.contracts import AssessRequest, StepRequest
-from domain.decisions import GateName
+from domain.decisions import Label
 from domain.drift.report import CheckName
 from domain.errors import Permanent, Transient
 from domain.records import ApprovalState, Command, CommandKind
@@ -28,7 +29,8 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
         return Ruling(is_held=await _is_way_back_held(request, ports), accepted_losses=request.revert.accepted_losses)
     now = datetime.now(UTC)
     commands = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
-    approvals = {gate: _given(command, request, now) for gate, command in commands.items() if command is not None}
+    final = ports.kinds[request.kind].kind.final_gates
+    approvals = {gate: _given(command, request, final, now) for gate, command in commands.items() if command is not None}
     seen = [approval_seen(command, now) for command in commands.values() if command is not None]
     # A step may have been waiting for a worker since before a hold, and a rollback matters where an approval lets a step begin.
     needs_commands = isinstance(request, StepRequest) or bool(approvals)
@@ -73,22 +75,24 @@ async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -
     return replace(others, kept=kept, copy=await ledger.newest_report(migration_id, CheckName.COPY))
 
 
-async def _approval(migration_id: str, gate: GateName, command_id: str, ports: Ports) -> Command | None:
+async def _approval(migration_id: str, gate: Label, command_id: str, ports: Ports) -> Command | None:
     """The command, if it is an approval of this gate of this migration."""
     command = await ports.ledger.command(command_id)
-    if command is None or command.migration_id != migration_id or command.gate is not gate:
+    if command is None or command.migration_id != migration_id or command.gate != gate:
         return None
     return command if command.kind is CommandKind.APPROVE else None
 
 
-def _given(command: Command, request: AssessRequest | StepRequest, now: datetime) -> GivenApproval | None:
+def _given(
+    command: Command, request: AssessRequest | StepRequest, final: Collection[str], now: datetime
+) -> GivenApproval | None:
     """The approval, as far as it counts. One that is consumed counts for its section: that of the end lasts, a failover's is
     the attempt that consumed it."""
     state = state_of(command, now)
     if state is ApprovalState.ARMED:
         return GivenApproval(evidence_hash=command.evidence_hash)
     is_ours = isinstance(request, StepRequest) and command.consumed_by == request.step_id
-    is_of_section = is_ours if command.gate not in FINAL_GATES else state in {ApprovalState.CONSUMED, ApprovalState.DONE}
+    is_of_section = is_ours if command.gate not in final else state in {ApprovalState.CONSUMED, ApprovalState.DONE}
     if command.consumed_at is None or not is_of_section:
         return None
     return GivenApproval(evidence_hash=command.evidence_hash, is_consumed=True)

@@ -13,7 +13,7 @@ from api.summaries import SummaryAnswer
 from api.wiring import Wiring
 from domain.approvals import seen, state_of
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, GateName, Intent
+from domain.decisions import Finding, Intent, Label
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import (
@@ -147,7 +147,7 @@ class GateAnswer(Outgoing):
     """A gate that waits for a person. An approval names `evidence_hash`. `reports`: all comparisons that the evidence names,
     each the newest of those that say the same."""
 
-    name: GateName
+    name: Label
     evidence_hash: str
     since: datetime
     evidence: dict[str, Any]
@@ -273,7 +273,7 @@ class CommandAnswer(Outgoing):
     id: str
     migration_id: str
     kind: CommandKind
-    gate: GateName | None
+    gate: Label | None
     evidence_hash: str | None
     preview_hash: str | None
     accept_loss: list[str]
@@ -284,7 +284,7 @@ class CommandAnswer(Outgoing):
     status: CommandStatus
     delivered_at: datetime | None
     refused_because: str | None
-    takes_effect_after: GateName | None
+    takes_effect_after: Label | None
     approval: ApprovalState | None
     expires_at: datetime | None
     consumed_at: datetime | None

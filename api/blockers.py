@@ -24,7 +24,6 @@ from api.temporal_causes import without_temporal
 from api.wiring import Wiring
 from domain.clocks import is_over
 from domain.contracts import ActivityName, TaskQueue
-from domain.decisions import WaitReason
 from domain.diagnosis import pending_tasks, refused_steps, standing
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import (
@@ -40,6 +39,7 @@ from domain.diagnosis.pending_tasks import PendingTask
 from domain.diagnosis.refused_steps import Tries
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+from domain.waits import WaitReason
 from domain.worker_health import ended_lately, of_unlike_copies
 from domain.zk_to_kraft.causes.case import USUAL_RESTART
 from ledger.errors import LedgerUnavailable

@@ -72,7 +72,7 @@ class _Metrics:
             whom = "people" if waiting.for_people else "cluster"
             self.waiting.labels(*of, waiting.reason, whom).set(_since(waiting.since, now))
         if progress.gate is not None:
-            self.gate.labels(*of, progress.gate.name.value).set(_since(progress.gate.since, now))
+            self.gate.labels(*of, progress.gate.name).set(_since(progress.gate.since, now))
         self._add_parts(standing, of)
 
     def _add_parts(self, standing: Standing, of: tuple[str, str, str]) -> None:

@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from domain.checks.acceptance import why_not_acceptable
-from domain.decisions import GateName
+from domain.decisions import Label
 from domain.drift.report import CheckName
 from domain.policy import MigrationPolicy, why_not_to_be_met
 from domain.records import CommandKind, MigrationKind
@@ -100,7 +100,7 @@ class ApprovalRequest(Incoming):
     """`POST /migrations/{id}/approvals`. `evidence_hash` is the open gate's: what the decision is bound to. `break_glass`: an
     admin takes four eyes on themselves, alone and also for their own request; the audit says so for good."""
 
-    gate: GateName
+    gate: Label
     decision: GateDecision
     reason: Reason
     evidence_hash: Sha256
@@ -153,4 +153,4 @@ class ResumeRequest(Incoming):
     """`POST /migrations/{id}/resume`. `begin`: the gate whose armed approval it may begin; without one it begins none."""
 
     reason: Reason
-    begin: GateName | None = None
+    begin: Label | None = None

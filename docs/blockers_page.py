@@ -1,6 +1,5 @@
 """The page of blockers: every code of an entry, and every known log line."""
 
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.blocker_codes import CODES
 from domain.diagnosis.logs.authorizer_lines import OF_ZOOKEEPERS
 from domain.diagnosis.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
@@ -12,7 +11,7 @@ from domain.diagnosis.logs.running_lines import RUNNING
 from domain.diagnosis.logs.tree_digests import OTHER_TREE
 from domain.diagnosis.logs.unconnected import UNCONNECTED
 from domain.diagnosis.logs.zookeeper_deaths import CONFIGURATION, LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
-from domain.zk_to_kraft.blockers import EXPECTED
+from domain.zk_to_kraft.waits import WAITS
 
 BLOCKERS_HEAD = """\
 # Why is nothing happening?
@@ -50,7 +49,7 @@ On this page: [waits](#waits) · [steps, programs and machines](#steps-programs-
 
 def blockers() -> str:
     """Every code of an entry, and every known log line."""
-    waits = [f"### {reason}\n\n{WAIT_MEANS[reason]}\n\n**Expected**: {EXPECTED[reason][1]}.\n" for reason in WaitReason]
+    waits = [f"### {reason}\n\n{text.means}\n\n**Expected**: {text.expected}.\n" for reason, text in WAITS.items()]
     others = [f"### {code}\n\n{words}\n" for code, words in CODES.items()]
     parts = [
         BLOCKERS_HEAD,

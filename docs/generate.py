@@ -16,13 +16,13 @@ from docs.blockers_page import blockers
 from docs.checks_page import checks
 from docs.cluster_page import cluster
 from domain.cluster import Role
-from domain.decisions import NodeStage
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.pages import docs_of
 from domain.policy import MigrationPolicy
 from domain.rolling.change import Sources
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster

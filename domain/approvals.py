@@ -26,30 +26,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.decisions import GateName
+from domain.decisions import Label
 from domain.policy import MigrationPolicy, is_reason_enough
 from domain.principals import AUTHENTICATED
 from domain.records import HOLDING, LIFTING, ApprovalSeen, ApprovalState, Command, CommandKind
-
-FINAL_GATES = frozenset({GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN})
-"""Their section is the end of the migration: all controllers, step by step."""
 
 
 @dataclass(frozen=True)
 class Attempt:
     """One attempt to consume an approval, and what it saw. `id`: the same for all retries of one step.
 
-    `applied_commands`: what the migration had applied when it decided on the step.
+    `applied_commands`: what the migration had applied when it decided on the step. `is_in_section`: the step is one of several
+    that one approval allows.
     """
 
     id: str
     migration_id: str
     cluster: str
     generation: int
-    gate: GateName
+    gate: Label
     command_id: str
     evidence_hash: str
     applied_commands: tuple[str, ...] = ()
+    is_in_section: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,10 @@ class Rules:
     requested_at: datetime
     are_people_known: bool = False
 
-    def needed(self, gate: GateName | None) -> int:
+    def needed(self, gate: Label | None) -> int:
         """How many people have to approve."""
-        return self.policy.approvers.get(gate, 1) if gate is not None and self.are_people_known else 1
+        wanted = next((count for name, count in self.policy.approvers.items() if name == gate), 1)
+        return wanted if self.are_people_known else 1
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def state_of(command: Command, now: datetime) -> ApprovalState | None:
     return ApprovalState.EXPIRED if is_over else ApprovalState.ARMED
 
 
-def in_state(commands: Sequence[Command], state: ApprovalState, now: datetime, gate: GateName | None = None) -> list[Command]:
+def in_state(commands: Sequence[Command], state: ApprovalState, now: datetime, gate: Label | None = None) -> list[Command]:
     """The approvals in this state, of one gate or of any."""
     return [one for one in commands if state_of(one, now) is state and gate in {None, one.gate}]
 
@@ -204,7 +204,7 @@ def too_late(consumed: Command) -> str:
     )
 
 
-def _unused(commands: Sequence[Command], now: datetime, gate: GateName | None = None) -> list[Command]:
+def _unused(commands: Sequence[Command], now: datetime, gate: Label | None = None) -> list[Command]:
     return [one for state in (ApprovalState.COUNTED, ApprovalState.ARMED) for one in in_state(commands, state, now, gate)]
 
 
@@ -218,7 +218,7 @@ def _holding(command: Command, others: Sequence[Command], now: datetime) -> Effe
 def _beginning(command: Command, armed: Sequence[Command]) -> Command:
     """A resume under which an armed approval would begin something irreversible names its gate, or is refused. It names one
     gate: so where two are armed it begins nothing."""
-    unnamed = [one for one in armed if one.gate is not command.gate]
+    unnamed = [one for one in armed if one.gate != command.gate]
     if not unnamed and bool(armed) is (command.gate is not None):
         return command
     why = why_not_begun(unnamed[-1]) if unnamed else f"no approval of {command.gate} waits: resume without begin"
@@ -247,11 +247,11 @@ def why_not_consumed(attempt: Attempt, commands: Sequence[Command], rules: Rules
     """
     approval = next((one for one in commands if one.id == attempt.command_id), None)
     state = state_of(approval, now) if approval is not None else None
-    if approval is None or state is None or approval.gate is not attempt.gate:
+    if approval is None or state is None or approval.gate != attempt.gate:
         return f"the ledger has no approval of {attempt.gate} under the id {attempt.command_id}"
     if generation != attempt.generation:
         return f"generation {generation} holds the cluster, and the attempt is of generation {attempt.generation}"
-    if state is ApprovalState.CONSUMED and (attempt.gate in FINAL_GATES or approval.consumed_by == attempt.id):
+    if state is ApprovalState.CONSUMED and (attempt.is_in_section or approval.consumed_by == attempt.id):
         return None
     if state is not ApprovalState.ARMED:
         return f"the approval of {attempt.gate} by {approval.by} is {state}: {approval.closed_because or 'it counts no more'}"

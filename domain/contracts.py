@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
+from domain.decisions import Decision, Gate, Intent, Label, Step, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
@@ -113,7 +113,7 @@ class CarriedState(Payload):
     step_count: int = 0
     restarts: dict[str, int] = Field(default_factory=dict)
     restarted_at: dict[str, datetime] = Field(default_factory=dict)
-    approvals: dict[GateName, str] = Field(default_factory=dict)
+    approvals: dict[Label, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
     refused_commands: dict[str, str] = Field(default_factory=dict)
     is_held: bool = False
@@ -172,7 +172,7 @@ class AssessRequest(Payload):
     kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
-    approvals: dict[GateName, str] = Field(default_factory=dict)
+    approvals: dict[Label, str] = Field(default_factory=dict)
     is_held: bool = False
     policy: MigrationPolicy = MigrationPolicy()
     seen: str | None = None
@@ -242,7 +242,7 @@ class StepRequest(Payload):
     generation: int
     step_id: str
     step: Step
-    approvals: dict[GateName, str] = Field(default_factory=dict)
+    approvals: dict[Label, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
     looks: int = 1
     policy: MigrationPolicy = MigrationPolicy()
@@ -306,7 +306,7 @@ class AdoptRequest(Payload):
     migration_id: str
     command_id: str
     kind: CommandKind = CommandKind.APPROVE
-    gate: GateName | None = None
+    gate: Label | None = None
     evidence_hash: str | None = None
     preview_hash: str | None = None
     accept_loss: tuple[str, ...] = ()
@@ -336,17 +336,6 @@ class RollbackAnswer(Payload):
     order: RevertOrder | None = None
     refused_because: str | None = None
     is_known: bool = True
-
-
-CHECK_OF: dict[StepAction, CheckName] = {
-    StepAction.COMPARE_METADATA: CheckName.METADATA,
-    StepAction.CAPTURE_BASELINE: CheckName.BASELINE,
-    StepAction.KEEP_METADATA: CheckName.BEFORE_COPY,
-    StepAction.COMPARE_COPY: CheckName.COPY,
-    StepAction.COMPARE_MESSAGES: CheckName.MESSAGES,
-    StepAction.COMPARE_END: CheckName.END,
-}
-"""The check that a step makes: those steps only look."""
 
 
 class CheckRequest(Payload):

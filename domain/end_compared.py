@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from domain.decisions import StepAction
+from domain.decisions import COMPARE_END
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.drift.explaining import explanation_of, tally, verdict_in_words
 from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
@@ -24,7 +24,7 @@ def end_compared(events: Sequence[Event], reports: Iterable[DriftReport]) -> End
     report = next((report for report in reports if report.check is CheckName.END), None)
     if report is not None:
         return EndCompared(verdict=report.verdict, says=verdict_in_words(report), report_id=report.id)
-    tried = [event for event in events if event.data.get("action") == StepAction.COMPARE_END]
+    tried = [event for event in events if event.data.get("action") == COMPARE_END]
     if not tried:
         return None
     return EndCompared(verdict=Verdict.INCONCLUSIVE, says=f"Not compared: {tried[-1].data.get('why', '')}", report_id=None)

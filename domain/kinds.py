@@ -19,7 +19,7 @@ class Kind:
 
     `finding_codes`: of all findings that a plan or a preflight of it can have. `loss_names`: of all losses that a rollback of
     a cluster could ever have, and `loss_forms`, how these names are made, for people. `next_steps`: what people do after it
-    has ended.
+    has ended. `final_gates`: their section is the end of the migration, step by step; that of any other gate is one step.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Kind:
     loss_names: Callable[[ClusterSpec], frozenset[str]]
     loss_forms: tuple[str, ...]
     next_steps: NextSteps
+    final_gates: frozenset[str]
 
 
 class Named(Protocol):

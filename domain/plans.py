@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from domain.decisions import Finding, GateName, NodeStage
+from domain.decisions import Finding, Label
 from domain.policy import MigrationPolicy
 from domain.rehearsal import RehearsalReport
 
@@ -33,7 +33,7 @@ class FileAtStage(PlanPart):
     """A node's properties file as one stage makes it. `diff`: to the file of the stage before, as a reviewer would read it,
     secrets as `***`. `sha256` (hex): of the bytes that will be written."""
 
-    stage: NodeStage
+    stage: Label
     sha256: str
     diff: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class DroppedKey(PlanPart):
     """A key of a controller's `base_properties` whose value is not in the file of this stage. `is_replaced`: another one is."""
 
     key: str
-    stage: NodeStage
+    stage: Label
     is_replaced: bool
     why: str
 
@@ -77,7 +77,7 @@ class PlannedRoll(PlanPart):
     """One round of restarts, or the first start of the controllers."""
 
     what: str
-    stage: NodeStage
+    stage: Label
     waves: tuple[PlannedWave, ...]
 
 
@@ -85,7 +85,7 @@ class PointOfNoReturn(PlanPart):
     """Something that cannot be undone, and the gate at which somebody must approve it first."""
 
     what: str
-    gate: GateName
+    gate: Label
 
 
 class Basis(StrEnum):
@@ -146,7 +146,7 @@ class Plan(PlanPart):
     nodes: tuple[PlannedNode, ...]
     restarts: dict[str, int]
     irreversible: tuple[PointOfNoReturn, ...]
-    gates: tuple[GateName, ...]
+    gates: tuple[Label, ...]
     controllerless_seconds: float
     estimate: Estimate
     not_migrated: tuple[str, ...]

@@ -1,7 +1,7 @@
 """`MigrationPolicy`: what people may tune about one migration. Every duration is here, so that tests run in milliseconds."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +16,6 @@ from pydantic import (
 )
 from pydantic_core import SchemaError
 
-from domain.decisions import GateName
 from domain.drift.tolerations import Toleration
 
 FLUSHES = 3
@@ -46,6 +45,10 @@ def _readable_pattern(pattern: str) -> str:
             "it is no regular expression (of Rust's syntax, which has neither look-around nor references)"
         ) from error
     return pattern
+
+
+Gated = Literal["finalize", "finalize-without-return", "fail-over"]
+"""Gates that can be held to more than one approver."""
 
 
 class AcceptedFinding(BaseModel):
@@ -178,7 +181,7 @@ class MigrationPolicy(BaseModel):
         description="How long an unused approval counts, for instance while the migration is held. Afterwards the gate asks "
         "again. `null`: it counts until a person holds or rejects.",
     )
-    approvers: dict[GateName, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
+    approvers: dict[Gated, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
         default={},
         description='How many people have to approve a gate, such as `{"finalize": 2}`; one if it is not named. The '
         "requester of the migration never counts. Applies if authentication is on.",

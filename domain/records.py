@@ -4,12 +4,12 @@ import hashlib
 import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, GateName, Intent, NodeStage, StepAction
+from domain.decisions import Finding, Intent, Label
 from domain.diagnosis.blocker import Blocker
 from domain.policy import MigrationPolicy
 
@@ -98,7 +98,7 @@ class Command(Record):
     id: str
     migration_id: str
     kind: CommandKind
-    gate: GateName | None = None
+    gate: Label | None = None
     evidence_hash: str | None = None
     preview_hash: str | None = None
     accept_loss: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class ApprovalSeen(Record):
     """An approval as the ledger has it now. `until`: when it expires. `evidence_hash`: what it is bound to."""
 
     command_id: str
-    gate: GateName
+    gate: Label
     state: ApprovalState
     by: str
     at: datetime
@@ -181,12 +181,13 @@ class NodeStatus(Record):
 
 
 class OpenGate(Record):
-    """A gate that waits for a person, and what the approval binds to."""
+    """A gate that waits for a person, and what the approval binds to. `caution`: what to try before an approval."""
 
-    name: GateName
+    name: Label
     evidence_hash: str
     since: datetime
     evidence: dict[str, Any]
+    caution: str = ""
 
 
 class PhaseStep(Record):
@@ -223,9 +224,9 @@ class InHand(Record):
     cluster-wide. It has no number: events number every attempt, and `steps_total` counts what the nodes need.
     """
 
-    action: StepAction | Literal["observe"]
+    action: Label
     nodes: tuple[str, ...]
-    stage: NodeStage | None
+    stage: Label | None
     since: datetime
 
     @classmethod

@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from domain.decisions import (
-    GateName,
-)
 from domain.drift.report import DriftReport
 from domain.drift.verdicts import is_usable
 from domain.records import ApprovalSeen
@@ -45,7 +42,7 @@ class Ruling:
     `None` where it names none. `has_begun`: it has begun a step, or that is unknown.
     """
 
-    approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
+    approvals: Mapping[str, GivenApproval] = field(default_factory=dict)
     seen: tuple[ApprovalSeen, ...] = ()
     is_held: bool = False
     is_rollback_asked: bool = False

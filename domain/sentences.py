@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from domain.decisions import StepAction
 from domain.records import Event
+from domain.zk_to_kraft.steps import StepAction
 
-SUMMARIES: dict[StepAction, str] = {
+SUMMARIES: dict[str, str] = {
     StepAction.PROVISION_CONTROLLER: "Create {node}: write its file, format its storage, start it",
     StepAction.ROLL_NODE: "Restart {node} into stage {stage}{final}",
     StepAction.TRY_CANARIES: "Try at {node} what clients do, see it in both stores, remove it",
@@ -45,7 +45,7 @@ def action_of(action: str, node: str, stage: str | None) -> str:
     """What a step does; of an action that is not known here, its name."""
     if action not in SUMMARIES:
         return f"{action} {node}"
-    return SUMMARIES[StepAction(action)].format(node=node, stage=stage, final="")
+    return SUMMARIES[action].format(node=node, stage=stage, final="")
 
 
 def _approved(data: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from enum import StrEnum
 from itertools import pairwise
 
 from domain.cluster import ClusterSpec
-from domain.decisions import KEEPERLESS, GateName, StepAction
+from domain.decisions import ROLL_NODE, Label
 from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.end_compared import EndCompared, NextStep, end_compared
 from domain.records import DECIDING, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
+from domain.waits import KEEPERLESS
 
 PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED = "phase-entered", "step-done", "step-blocked", "reverting"
 KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED})
@@ -74,7 +75,7 @@ class DecisionLine(Record):
     """
 
     kind: CommandKind
-    gate: GateName | None
+    gate: Label | None
     by: str
     at: datetime
     reason: str
@@ -154,7 +155,7 @@ def _restarted(events: Sequence[Event]) -> list[Event]:
 
 def _longest_pause(events: Sequence[Event], brokers: set[str]) -> LongestPause | None:
     """By what clients felt, where that was measured; else by what the restarts took. `None` where no broker restarted."""
-    rolls = [e for e in _restarted(events) if e.data["action"] == StepAction.ROLL_NODE and e.data["node"] in brokers]
+    rolls = [e for e in _restarted(events) if e.data["action"] == ROLL_NODE and e.data["node"] in brokers]
     measured = [e for e in rolls if e.data.get("client_pause_seconds") is not None]
     measure, key, found = PauseMeasure.CLIENT_WRITES, "client_pause_seconds", measured
     if not measured:

@@ -96,7 +96,7 @@ async def close_told(connection: AsyncConnection, drafts: Sequence[EventDraft]) 
             closing = {"closed_as": state, "closed_at": draft.at, "closed_because": draft.data.get("why")}
             await _close(connection, approval.model_copy(update=closing))
             for other in await commands.find_all(connection, approval.migration_id):
-                if other.waits_for_others and other.gate is approval.gate:
+                if other.waits_for_others and other.gate == approval.gate:
                     await _close(connection, other.model_copy(update=closing))
 
 

@@ -20,8 +20,8 @@ from kazoo.exceptions import NoNodeError
 from domain.by_hand.shell import java
 from domain.cluster import ControllerSpec
 from domain.configuration.properties import ENCODING, edit, parse
-from domain.decisions import NodeStage
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, has_migration_flag, node_file
+from domain.zk_to_kraft.steps import NodeStage
 from playground import processes
 from playground.cluster import PlaygroundCluster
 from playground.relay import Relay

@@ -39,7 +39,7 @@ from activities.zk_to_kraft.window.partition_states import PartitionStates
 from activities.zk_to_kraft.window.wiping import Wiping
 from domain.configuration.properties import ENCODING
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.errors import Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
@@ -47,6 +47,7 @@ from domain.records import ClusterRecord, MigrationKind
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.by_hand import ByHand
 from playground.clients import admin_client, change_topics
 from playground.cluster import PlaygroundCluster

@@ -5,7 +5,6 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-from domain.approvals import FINAL_GATES
 from domain.contracts import (
     Assessment,
     CarriedState,
@@ -15,7 +14,7 @@ from domain.contracts import (
     MigrationStatus,
     StepOutcome,
 )
-from domain.decisions import KEEPERLESS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason, means_of_hold
+from domain.decisions import Done, Gate, Intent, Refuse, Step, Wait
 from domain.records import (
     ACTIVE_STATES,
     ApprovalState,
@@ -28,7 +27,10 @@ from domain.records import (
     Sample,
     Waiting,
 )
+from domain.waits import KEEPERLESS, WaitReason, means_of_hold
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import FINAL_GATES, GateName, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import (
@@ -49,11 +51,11 @@ WAITING = SearchAttributeKey.for_keyword("Waiting")
 
 DUAL_WRITE_LIVES = frozenset(
     {
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
         WaitReason.PARTITIONS_WOULD_STOP,
         WaitReason.SOAK_NOT_OVER,
-        WaitReason.DRIFT_FOUND,
-        WaitReason.COPY_DIFFERS,
+        ZkWait.DRIFT_FOUND,
+        ZkWait.COPY_DIFFERS,
         WaitReason.MESSAGES_DIFFER,
         WaitReason.CHECK_INCONCLUSIVE,
         WaitReason.CHECKS_WORKER_MISSING,
@@ -62,7 +64,7 @@ DUAL_WRITE_LIVES = frozenset(
 """Waits that are asked for after the gate `fail-over` only: dual write that has died would have been the answer."""
 
 
-DIFFERS = frozenset({WaitReason.DRIFT_FOUND, WaitReason.COPY_DIFFERS, WaitReason.MESSAGES_DIFFER})
+DIFFERS = frozenset({ZkWait.DRIFT_FOUND, ZkWait.COPY_DIFFERS, WaitReason.MESSAGES_DIFFER})
 """Waits after which an approval of `finalize` counts no more."""
 
 
@@ -220,11 +222,11 @@ class Board:
 
         The approval of a failover ends with it.
         """
-        if step.gate is GateName.FAIL_OVER and outcome.is_done:
+        if step.gate == GateName.FAIL_OVER and outcome.is_done:
             self._orders.seen = ()
             self._close(GateName.FAIL_OVER, "the failover is done", ApprovalState.CONSUMED)
         spent: dict[str, Any] = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
-        if self._request.policy.max_client_pause is not None and step.action is StepAction.ROLL_NODE:
+        if self._request.policy.max_client_pause is not None and step.action == StepAction.ROLL_NODE:
             spent["client_pause_seconds"] = outcome.client_pause_seconds
         said = {"leadership": outcome.leadership} if outcome.leadership else {}
         self._note_part(nodes[0], outcome, _of_node(step, number, nodes[0], nodes) | spent, said)
@@ -299,12 +301,12 @@ class Board:
         if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
             self._close(GateName.FAIL_OVER, "dual write lives again")
 
-    def _close(self, gate: GateName, why: str, assumed: ApprovalState | None = None) -> None:
+    def _close(self, gate: str, why: str, assumed: ApprovalState | None = None) -> None:
         """The approval that was given last at a gate counts no more. `assumed`: its state, where no look has seen it yet."""
         self._tell_closed(gate, why, assumed)
         self._orders.approvals.pop(gate, None)
 
-    def _tell_closed(self, gate: GateName, why: str, assumed: ApprovalState | None = None) -> None:
+    def _tell_closed(self, gate: str, why: str, assumed: ApprovalState | None = None) -> None:
         """The ledger closes the approval in the transaction that takes the event. Not told where it has closed it already."""
         state = self._orders.state_of(gate) or assumed
         if gate in self._orders.approvals and state in CLOSED_AS:

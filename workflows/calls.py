@@ -7,7 +7,6 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 from domain.contracts import (
-    CHECK_OF,
     ActivityName,
     AdoptRequest,
     Assessment,
@@ -26,9 +25,10 @@ from domain.contracts import (
     StepRequest,
     TaskQueue,
 )
-from domain.decisions import Step, StepAction
+from domain.decisions import Step
 from domain.policy import STEP_MARGIN, MigrationPolicy, longest_window
 from domain.records import EventDraft, Progress
+from domain.zk_to_kraft.steps import CHECK_OF, StepAction
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import CLUSTER, summary_of, summary_of_record
@@ -54,7 +54,7 @@ CHECK_TIMEOUT = timedelta(hours=1)
 """What one comparison may take, of the largest cluster, on the slowest machine."""
 END_TIMEOUT = 2 * CHECK_TIMEOUT
 """The same after the end, with all attempts: a migration that has succeeded says so, compared or not."""
-ACTIVITY_OF = {
+ACTIVITY_OF: dict[str, ActivityName] = {
     StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
     StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
     StepAction.TRY_CANARIES: ActivityName.TRY_CANARIES,
@@ -69,7 +69,7 @@ ACTIVITY_OF = {
 
 def limit_of(step: Step, policy: MigrationPolicy) -> timedelta:
     """How long an attempt at a step may take: all its own deadlines, and a margin."""
-    if step.action is StepAction.LEAVE_KRAFT:
+    if step.action == StepAction.LEAVE_KRAFT:
         return longest_window(policy)
     return policy.stop_deadline + policy.restart_deadline + STEP_MARGIN
 
@@ -137,7 +137,7 @@ class Calls:
     def perform(self, step: Step, number: int, node: str, orders: Orders, looks: int) -> "workflow.ActivityHandle[StepOutcome]":
         """Carry out the step with this number, which is the same for all its attempts."""
         policy = self.request.policy
-        is_window = step.action is StepAction.LEAVE_KRAFT
+        is_window = step.action == StepAction.LEAVE_KRAFT
         return workflow.start_activity(
             ACTIVITY_OF[step.action],
             StepRequest(
@@ -179,7 +179,7 @@ class Calls:
             ),
             result_type=CheckOutcome,
             task_queue=TaskQueue.CHECKS,
-            schedule_to_close_timeout=END_TIMEOUT if step.action is StepAction.COMPARE_END else None,
+            schedule_to_close_timeout=END_TIMEOUT if step.action == StepAction.COMPARE_END else None,
             schedule_to_start_timeout=request.policy.recheck_interval,
             start_to_close_timeout=CHECK_TIMEOUT,
             heartbeat_timeout=HEARTBEAT,

@@ -7,7 +7,8 @@ from temporalio.exceptions import ActivityError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from domain.contracts import CheckOutcome, StepOutcome
-from domain.decisions import Step, StepAction
+from domain.decisions import Step
+from domain.zk_to_kraft.steps import StepAction
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
@@ -23,11 +24,11 @@ class Comparing:
 
     def __init__(self, calls: Calls, orders: Orders, turn: Turn, board: Board, stop: Stop) -> None:
         self._calls, self._orders, self._turn, self._board, self._stop = calls, orders, turn, board, stop
-        self.last: StepAction | None = None
+        self.last: str | None = None
 
     async def compare(self, step: Step, number: int) -> StepOutcome | None:
         """Have both sides compared, unless somebody orders something else meanwhile: a hold or a rollback does not wait."""
-        is_again, self.last = self.last is step.action, step.action
+        is_again, self.last = self.last == step.action, step.action
         check = self._calls.check(step, number)
         try:
             with self._turn.awaiting(lambda: check.done() or self._is_dropped(step)) as is_over:
@@ -48,7 +49,7 @@ class Comparing:
 
     def _is_dropped(self, step: Step) -> bool:
         """After the end no order has anything to wait for, or to undo."""
-        return step.action is not StepAction.COMPARE_END and (self._orders.is_held or self._orders.revert is not None)
+        return step.action != StepAction.COMPARE_END and (self._orders.is_held or self._orders.revert is not None)
 
     def _note(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         self._calls.unchecked_since = None
@@ -58,7 +59,7 @@ class Comparing:
         """If no worker took it, that becomes a wait by its name, with the next look. After the end nothing is waited for."""
         if _is_untaken(error):
             why = "no worker has taken it: keeperless-checks does not run, or is busy"
-        elif step.action is StepAction.COMPARE_END:
+        elif step.action == StepAction.COMPARE_END:
             why = reason_of(error)
         else:
             self._stop.after(error, summary_of(step, CLUSTER))

@@ -15,8 +15,8 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackAnswer, RollbackMessage
-from domain.decisions import GateName
 from domain.records import CommandKind
+from domain.zk_to_kraft.steps import GateName
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders

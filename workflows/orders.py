@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from domain.contracts import CarriedState, RevertOrder
-from domain.decisions import GateName, Intent
+from domain.decisions import Intent, Label
 from domain.records import ApprovalSeen, ApprovalState
 
 MOST_REFUSED, MOST_TOLD = 20, 1000
@@ -19,7 +19,7 @@ class Orders:
     `holds` counts people's holds, so that an answer which was long in coming lifts no hold that came after the question.
     """
 
-    approvals: dict[GateName, str] = field(default_factory=dict)
+    approvals: dict[Label, str] = field(default_factory=dict)
     seen: tuple[ApprovalSeen, ...] = ()
     applied: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -66,10 +66,10 @@ class Orders:
             for oldest in list(self.refused)[:-MOST_REFUSED]:
                 del self.refused[oldest]
 
-    def approve(self, gate: GateName, command_id: str) -> None:
+    def approve(self, gate: Label, command_id: str) -> None:
         self.approvals[gate], self.has_news = command_id, True
 
-    def state_of(self, gate: GateName) -> ApprovalState | None:
+    def state_of(self, gate: Label) -> ApprovalState | None:
         """The state of the approval that was given last at a gate, as far as the last assessment knows."""
         given = self.approvals.get(gate)
         return next((one.state for one in self.seen if one.command_id == given), None)

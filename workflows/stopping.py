@@ -5,7 +5,7 @@ More than a hold, which takes effect after an irreversible section: the same ste
 
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
-from domain.decisions import KEEPERLESS
+from domain.waits import KEEPERLESS
 from workflows.board import Board
 from workflows.orders import Orders
 from workflows.outbox import Outbox

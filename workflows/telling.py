@@ -8,22 +8,13 @@ from pydantic import ValidationError
 
 from domain.approvals import told_of
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
-from domain.decisions import (
-    WAIT_MEANS,
-    Done,
-    Gate,
-    Intent,
-    Refuse,
-    Revert,
-    Step,
-    Wait,
-    WaitReason,
-    means_of_hold,
-)
+from domain.decisions import Done, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.observed.observation import MigrationGauge
 from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
 from domain.sentences import SUMMARIES
+from domain.waits import WaitReason, means_of_hold
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.waits import WAITS
 
 Message = TypeVar("Message", ApprovalMessage, HoldMessage, RollbackMessage)
 AnyMessage = ApprovalMessage | HoldMessage | RollbackMessage
@@ -85,7 +76,7 @@ def heading_of(assessment: Assessment, intent: Intent) -> Intent:
 def state_of(assessment: Assessment, heading: Intent) -> MigrationState:
     """The state that people see while a migration is under way."""
     decision = assessment.decision
-    if isinstance(decision, Wait) and decision.reason is WaitReason.HELD:
+    if isinstance(decision, Wait) and decision.reason == WaitReason.HELD:
         return MigrationState.HELD
     if heading is Intent.REVERT:
         return MigrationState.REVERTING
@@ -107,10 +98,10 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str, held_
         return Waiting(reason=APPROVAL, means=means, since=since, objects=(decision.name,), for_people=True)
     if not isinstance(decision, Wait | Revert):
         return None
-    is_held = decision.reason is WaitReason.HELD
+    is_held = decision.reason == WaitReason.HELD
     return Waiting(
         reason=decision.reason,
-        means=means_of_hold(held_by) if is_held else WAIT_MEANS[decision.reason],
+        means=means_of_hold(held_by) if is_held else WAITS[decision.reason].means,
         since=since,
         objects=decision.objects,
         detail=f"{decision.detail}{held_because}" if is_held else decision.detail,

@@ -21,7 +21,6 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from domain.contracts import (
-        CHECK_OF,
         WORKFLOW_TYPE,
         ActivityName,
         ApprovalMessage,
@@ -33,9 +32,11 @@ with workflow.unsafe.imports_passed_through():
         RollbackMessage,
         StepOutcome,
     )
-    from domain.decisions import KEEPERLESS, Done, Refuse, Revert, Step, StepAction
+    from domain.decisions import Done, Refuse, Revert, Step
     from domain.policy import pause_after
     from domain.records import CommandKind, EventDraft
+    from domain.waits import KEEPERLESS
+    from domain.zk_to_kraft.steps import CHECK_OF, StepAction
     from workflows.board import Board
     from workflows.calls import Calls
     from workflows.comparing import Comparing
@@ -180,7 +181,7 @@ class ZkToKraftMigration:
             return await self._comparing.compare(step, self._step_count)
         self._comparing.last = None
         # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
-        is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
+        is_settled = self._is_settled and step.action != StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples
         handle = self._calls.perform(step, self._step_count, ", ".join(nodes), self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, nodes))
@@ -214,7 +215,7 @@ class ZkToKraftMigration:
         if outcome is None or outcome.is_all_done:
             self._refused_in_a_row = 0
             return
-        if step.action is StepAction.LEAVE_KRAFT:
+        if step.action == StepAction.LEAVE_KRAFT:
             self._refused_in_a_row = 0
         self._refused_in_a_row += 1
         pause = pause_after(self._refused_in_a_row, self._request.policy.poll_interval)

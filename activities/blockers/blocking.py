@@ -23,7 +23,7 @@ from activities.ports.zookeeper import ZooKeeperServers
 from activities.rulings import ruling_of
 from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, AssessRequest
-from domain.decisions import Decision, GateName, Intent, WaitReason
+from domain.decisions import Decision, Intent, Label
 from domain.diagnosis.causes.hints import Hints, Serving
 from domain.errors import OtherLedger
 from domain.observed.observation import Observation, Unanswered
@@ -32,6 +32,7 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.rolling.configuration_management import part_name
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
 from domain.zk_to_kraft.causes.case import DOWN_MODES, USUAL_RESTART, Looked
@@ -39,6 +40,7 @@ from domain.zk_to_kraft.causes.machine_signs import changed_besides
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.waits import ZkWait
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
@@ -239,10 +241,10 @@ def _is_doubtful(decision: Decision | None, record: MigrationRecord) -> bool:
     """On the way back: a wait for a loss that may have been accepted by a preview's hash, of which only the migration knows."""
     waiting = record.progress.waiting
     is_waited_for = waiting is not None and waiting.reason == getattr(decision, "reason", None)
-    is_of_loss = getattr(decision, "reason", None) in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}
+    is_of_loss = getattr(decision, "reason", None) in {WaitReason.FILE_CHANGED, ZkWait.DUAL_WRITE_NOT_CURRENT}
     return record.progress.intent is Intent.REVERT and is_of_loss and not is_waited_for
 
 
-def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
+def _approvals(commands: Iterable[Command]) -> dict[Label, str]:
     """The newest of each gate, as the workflow has accepted it."""
     return {c.gate: c.id for c in commands if c.kind is CommandKind.APPROVE and c.gate is not None}

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from domain.cluster import ClusterSpec
-from domain.decisions import NodeStage
 from domain.diagnosis.causes.hints import Serving
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import LogDir, Observation, StorageState
@@ -15,6 +14,7 @@ from domain.zk_to_kraft.causes.case import DOWN_MODES, UNKNOWN_MODES
 from domain.zk_to_kraft.causes.claim import OF_ZOOKEEPER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation
+from domain.zk_to_kraft.steps import NodeStage
 
 ACTIVE = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL})
 """Controllers one of which should lead."""

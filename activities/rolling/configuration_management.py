@@ -37,10 +37,10 @@ from activities.ports.ports import Ports
 from activities.rolling.marking import Target
 from domain.cluster import ConfigurationManagement, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
-from domain.decisions import NodeStage, StepAction
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.observed.observation import PauseMark
 from domain.rolling.configuration_management import by_hand
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 
 URGENT_SECONDS = 5.0
 """Less than a look may be old that allows a write: a hook that hangs must not keep the flag from a controller."""
@@ -75,9 +75,9 @@ async def _does_wait(request: StepRequest, target: Target) -> bool:
     if is_there and not (await target.driver.process()).is_running:
         return False
     is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
-    is_flag_back = is_controller and request.step.stage is NodeStage.MIGRATION
-    is_new = request.step.action is StepAction.PROVISION_CONTROLLER
-    return is_new or not (is_flag_back or request.step.stage is NodeStage.ZOOKEEPER)
+    is_flag_back = is_controller and request.step.stage == NodeStage.MIGRATION
+    is_new = request.step.action == StepAction.PROVISION_CONTROLLER
+    return is_new or not (is_flag_back or request.step.stage == NodeStage.ZOOKEEPER)
 
 
 async def _pause(request: StepRequest, target: Target, hook: ConfigurationManagement, like: FileContent, ports: Ports) -> None:

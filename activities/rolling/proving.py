@@ -22,10 +22,10 @@ from activities.rolling.marking import Marked, Target
 from activities.rolling.own_data import OwnData, own_data
 from activities.together import all_of
 from domain.contracts import StepRequest
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import KeeperlessError
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.waits import WAITS, WaitReason
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ async def _beside_ended(rolled: Sequence[Rolled], ended: Sequence[Rolled]) -> Pr
 
 
 def _beside_dead(target: Target, dead: str) -> str:
-    return f"{target.name} was restarted and cannot be proven well: {WAIT_MEANS[WaitReason.NODE_DOWN]} ({dead})"
+    return f"{target.name} was restarted and cannot be proven well: {WAITS[WaitReason.NODE_DOWN].means} ({dead})"
 
 
 async def _epitaph(one: Rolled) -> str:

@@ -66,10 +66,11 @@ from activities.survey.unapplied import why_not_in_force
 from activities.together import all_of
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
-from domain.decisions import NodeStage, Step
+from domain.decisions import Step
 from domain.errors import Transient
 from domain.observed.observation import RollMark
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.steps import NodeStage
 
 LEFT_OUT = (
     "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
@@ -195,7 +196,7 @@ class Rolling:
     async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""
         spec = targets[0].cluster.spec
-        asked = [t for t in targets if spec.role(t.node.id) is Role.CONTROLLER and request.step.stage is NodeStage.KRAFT]
+        asked = [t for t in targets if spec.role(t.node.id) is Role.CONTROLLER and request.step.stage == NodeStage.KRAFT]
         running = [t.node.id for t in asked if (await t.driver.process()).is_running]
         return await why_no_quorum_would_stay(spec, running, self._listeners) if running else None
 
@@ -290,7 +291,7 @@ class Rolling:
         away and closes its logs, without which partitions wait and recovery takes minutes.
         """
         is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
-        patience = FLAGLESS_STOP_DEADLINE if request.step.stage is NodeStage.MIGRATION else CONTROLLER_STOP_DEADLINE
+        patience = FLAGLESS_STOP_DEADLINE if request.step.stage == NodeStage.MIGRATION else CONTROLLER_STOP_DEADLINE
         deadline = min(request.policy.stop_deadline, patience) if is_controller else request.policy.stop_deadline
         begun = time.monotonic()
         try:

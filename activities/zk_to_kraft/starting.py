@@ -45,7 +45,6 @@ from activities.storage import storage_of
 from activities.zk_to_kraft.fence import Member, is_fenced, may_start, member_of, revive
 from activities.zk_to_kraft.quorum_log import open_log, read_on
 from domain.contracts import ActivityName, StepOutcome, StepRequest
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
@@ -54,6 +53,7 @@ from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.situation import DualWrite, QuorumState
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
 class Starting:
@@ -194,7 +194,7 @@ class Starting:
             return f"{member.name} is {restarted.mode}, and {'' if restarted.is_caught_up else 'not '}caught up"
         if situation.quorum is not QuorumState.MIGRATION:
             return f"the quorum's log says {situation.quorum}"
-        return "" if situation.dual_write is DualWrite.CURRENT else WAIT_MEANS[WaitReason.DUAL_WRITE_NOT_CURRENT]
+        return "" if situation.dual_write is DualWrite.CURRENT else WAITS[ZkWait.DUAL_WRITE_NOT_CURRENT].means
 
     async def _is_final(self, cluster: ClusterRecord, member: Member) -> bool:
         """Whether the migration is, by its own log or by those that run: a start without the flag could end nothing more."""

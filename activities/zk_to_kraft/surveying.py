@@ -24,7 +24,6 @@ from activities.zk_to_kraft.listener_look import security_of, settings_of_node, 
 from activities.zk_to_kraft.zookeeper_survey import survey_servers, survey_zookeeper
 from domain.checks.unapplied import PART, unapplied
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
-from domain.decisions import NodeStage
 from domain.diagnosis.machines.start_place import JavaTrial
 from domain.errors import KeeperlessError, Permanent
 from domain.observed.observation import Observation, Process
@@ -44,6 +43,7 @@ from domain.observed.topic_directories import TopicZnode, topic_of
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import files_ahead, files_of_new
 
 T = TypeVar("T")

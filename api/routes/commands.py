@@ -73,7 +73,7 @@ async def _ensure_may_decide(migration_id: UUID, asked: ApprovalRequest, request
             'approve it alone, with "break_glass": true and the reason: that stays in the audit.',
         )
     opened = await wiring.ledger.open_approvals([record.id])
-    approvers = [one.by for one in opened if one.gate is asked.gate and one.consumed_at is None]
+    approvers = [one.by for one in opened if one.gate == asked.gate and one.consumed_at is None]
     if asked.decision is GateDecision.REJECT and approvers and principal.name not in approvers:
         raise forbidden(f"Only {approvers[-1]} or an admin may withdraw this approval. To stop the migration, hold it.")
 

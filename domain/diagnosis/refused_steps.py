@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 
 from domain.clocks import is_over
-from domain.decisions import StepAction
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import MOST_OBSERVED, STEP_FAILING
 from domain.diagnosis.standing import in_hand
@@ -66,11 +65,11 @@ def _not_got_on(tries: Sequence[Sequence[Event]], events: Sequence[Event], now: 
 
 def _due_by(parts: Sequence[Event], events: Sequence[Event], poll_interval: timedelta) -> datetime:
     """When the next try comes at the latest: refusals of another step before, and of before a hold, make the pause longer, too.
-    But a way back out of KRaft mode begins with the shortest pause each time (`workflows.zk_to_kraft`)."""
+    But a step that is urgent begins with the shortest pause each time (`workflows.migration`)."""
     over = [event for event in events if event.kind in STEP_OVER]
     steps = [list(group) for _, group in groupby(reversed(over), key=lambda event: event.data.get("step"))]
     refused = sum(1 for _ in takewhile(lambda group: any(one.kind == "step-blocked" for one in group), steps))
-    is_shortest = parts[0].data.get("action") == StepAction.LEAVE_KRAFT
+    is_shortest = parts[0].data.get("urgent", False)
     return max(part.at for part in parts) + pause_after(1 if is_shortest else refused, poll_interval)
 
 

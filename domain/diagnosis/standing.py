@@ -8,12 +8,13 @@ from itertools import pairwise
 
 from domain.approvals import in_state
 from domain.clocks import is_over
-from domain.decisions import KEEPERLESS, GateName, StepAction, WaitReason
+from domain.decisions import ROLL_NODE
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
 from domain.diagnosis.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, ApprovalState, Command, Event, MigrationRecord, MigrationState, Waiting
 from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
+from domain.waits import KEEPERLESS, WaitReason
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
 """Waits that only the migration itself knows of; every other one a fresh look finds again, or it is over."""
@@ -60,12 +61,12 @@ def in_hand(events: Sequence[Event]) -> InHand | None:
 def rolled(events: Sequence[Event]) -> tuple[str, ...]:
     """The nodes whose files this migration has changed, and has told of."""
     done = (event.data for event in events if event.kind == "step-done")
-    return tuple(sorted({data["node"] for data in done if data.get("action") == StepAction.ROLL_NODE}))
+    return tuple(sorted({data["node"] for data in done if data.get("action") == ROLL_NODE}))
 
 
 def longest_restart(events: Sequence[Event]) -> float:
     """Seconds of the longest restart of a node so far, from its step's beginning to its proof; 0 where there was none."""
-    done = (event.data for event in events if event.kind == "step-done" and event.data.get("action") == StepAction.ROLL_NODE)
+    done = (event.data for event in events if event.kind == "step-done" and event.data.get("action") == ROLL_NODE)
     return max((float(data.get("seconds", 0)) for data in done), default=0.0)
 
 
@@ -112,17 +113,11 @@ def of_waiting(
         )
 
 
-LAST_RESORT = (
-    "Only where nobody can bring ZooKeeper back, which its own entries tell more of: first mend its servers, the gate finalize "
-    "comes back then. This one gives up the way back for good. "
-)
-
-
 def _approval(record: MigrationRecord, waiting: Waiting, commands: Sequence[Command], now: datetime) -> Blocker:
     gate = record.progress.gate
     name = gate.name if gate is not None else ", ".join(waiting.objects)
     evidence = gate.evidence_hash if gate is not None else ""
-    first = LAST_RESORT if name == GateName.FINALIZE_WITHOUT_RETURN else ""
+    first = gate.caution if gate is not None else ""
     asked = [one for one in commands if one.kind in DECIDING and (one.gate, one.evidence_hash) == (name, evidence)]
     if asked and _is_on_its_way(last := asked[-1], now):
         observed = f"{last.by} has said {last.kind} at {last.at:%H:%M:%S} UTC, and the migration has told nothing since"

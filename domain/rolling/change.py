@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec, NodeSpec, Role
-from domain.decisions import Step, WaitReason
+from domain.decisions import Step
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 
@@ -61,7 +61,7 @@ Files = Mapping[int, NodeFile]
 class Missing:
     """What a node's proof still lacks: the wait that it amounts to, and in words."""
 
-    reason: WaitReason
+    reason: str
     words: str
 
 

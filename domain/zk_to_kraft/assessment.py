@@ -4,24 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from domain.approvals import FINAL_GATES
 from domain.checks.acceptance import blockers_in
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import CHECK_OF, Assessment, Silence, Standstill
-from domain.decisions import (
-    Decision,
-    Finding,
-    Gate,
-    GateName,
-    Intent,
-    NodeStage,
-    Refuse,
-    Revert,
-    Step,
-    StepAction,
-    Wait,
-    WaitReason,
-)
+from domain.contracts import Assessment, Silence, Standstill
+from domain.decisions import Decision, Finding, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.drift.report import DriftReport
 from domain.drift.verdicts import is_usable
@@ -32,6 +18,7 @@ from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight
 from domain.records import ApprovalSeen, NodeStatus, OpenGate
 from domain.rulings import GivenApproval, Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.comparison import (
     CopyReports,
@@ -60,7 +47,9 @@ from domain.zk_to_kraft.sight import gauges_of, node_statuses, numbers_of, steps
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
 from domain.zk_to_kraft.standstill import overdue, standstill
+from domain.zk_to_kraft.steps import CHECK_OF, FINAL_GATES, LAST_RESORT, GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
+from domain.zk_to_kraft.waits import ZkWait
 
 
 @dataclass(frozen=True)
@@ -107,7 +96,8 @@ def assess(
     behind_hold = _behind_hold(decision, grounds)
     opened = next((each for each in (decision, stands, behind_hold) if isinstance(each, Gate)), None)
     gate = OpenGate(
-        name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
+        name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence,
+        caution=LAST_RESORT if opened.name == GateName.FINALIZE_WITHOUT_RETURN else "",
     ) if opened is not None else None  # fmt: skip
     still = standstill(observation, spec, phase, steps_done, stands or decision, still)
     alerts = (*alerts_of(observation, spec, policy, terms.intent, still), *lost_at_the_end(ruling.end))
@@ -184,9 +174,9 @@ def digest_of(
     when the hold began.
     """
     told = decision.model_dump(mode="json", exclude={"detail"})
-    if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
+    if isinstance(decision, Wait) and decision.reason == WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
-    is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
+    is_held = isinstance(decision, Wait) and decision.reason == WaitReason.HELD
     seen: dict[str, Any] = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
     seen |= {"alerts": [alert.model_dump(mode="json", exclude={"since"}) for alert in alerts]} if alerts else {}
     if is_held and (behind_hold is not None or approvals):
@@ -222,7 +212,7 @@ def _terms(
     def messages(report: DriftReport | None, *, is_wanted: bool) -> Check:
         return look(compared_messages(report), is_due_now=is_look_due(report, policy, now), is_wanted=is_wanted)
 
-    def approval(gate: GateName) -> Approval:
+    def approval(gate: str) -> Approval:
         return _approval(ruling.approvals.get(gate), situation, evidence_hash)
 
     return Terms(
@@ -290,7 +280,7 @@ def _with_nothing_due(terms: Terms) -> Terms:
 
 def _behind_hold(decision: Decision, grounds: Grounds) -> Gate | None:
     """The gate that would be open without the hold: a person can decide there while the migration is held."""
-    is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
+    is_held = isinstance(decision, Wait) and decision.reason == WaitReason.HELD
     if not is_held or phase_of(grounds.situation) is Phase.PREFLIGHT:
         return None
     behind = _decide(replace(grounds, terms=replace(_with_nothing_due(grounds.terms), is_held=False)))
@@ -325,16 +315,16 @@ def _decide(grounds: Grounds) -> Decision:
         named = with_report(named, report)
     if not is_forward and named.reason in OF_LOSSES:
         named = with_losses(named, losses_of(observation, situation, spec, ruling.reports))
-    is_told = situation.dual_write is not DualWrite.DEAD or named.reason is WaitReason.FAILOVER_WOULD_HURT
+    is_told = situation.dual_write is not DualWrite.DEAD or named.reason == ZkWait.FAILOVER_WOULD_HURT
     return named if is_told else with_alarm(named)
 
 
 OF_LOSSES = frozenset(
     {
         WaitReason.FILE_CHANGED,
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
-        WaitReason.TOPIC_WITHOUT_ID,
-        WaitReason.QUORUM_CANNOT_MIGRATE,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.TOPIC_WITHOUT_ID,
+        ZkWait.QUORUM_CANNOT_MIGRATE,
     }
 )
 """Waits of a rollback that end when a loss is fixed, or accepted by its name."""
@@ -349,7 +339,7 @@ def _moved(grounds: Grounds) -> tuple[Finding, ...]:
 
 def _unless_blocked(step: Step, grounds: Grounds) -> Decision:
     """The last look before the first broker is touched, for a migration that began with controllers that others had set up."""
-    if step.action is not StepAction.ROLL_NODE or grounds.spec.role(step.node) is Role.CONTROLLER:
+    if step.action != StepAction.ROLL_NODE or grounds.spec.role(step.node) is Role.CONTROLLER:
         return step
     if grounds.observation.unanswered:
         return Wait(reason=WaitReason.PART_UNKNOWN)
@@ -363,7 +353,7 @@ def _unless_foreign(decision: Decision, grounds: Grounds) -> Decision:
     all the same, unless the cluster is another one. A migration that has done nothing yet ends there, so that its specification
     can be corrected.
     """
-    if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, WaitReason.COPY_CANNOT_FINISH}:
+    if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, ZkWait.COPY_CANNOT_FINISH}:
         return decision
     observation, spec, quorum = grounds.observation, grounds.spec, grounds.situation.quorum
     is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(grounds.situation, grounds.terms)

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 from domain.checks.acceptance import blockers_in
 from domain.checks.seen import some
-from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
+from domain.decisions import Decision, Revert, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.liveness import BROKER_STATE_RUNNING
 from domain.observed.observation import NodeView, Observation
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.another_network import without_those_of_another_network
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
 from domain.zk_to_kraft.causes.claim import claim_causes
@@ -32,12 +33,14 @@ from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.proof import why_not_proven
 from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.steps import NodeStage
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
-SEARCHES: dict[str, tuple[str, str, tuple[WaitReason, ...]]] = {
+SEARCHES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "suspects": (
         "what a failover would choke on",
         "the leader's log and ZooKeeper's topics can be searched",
-        (WaitReason.FAILOVER_WOULD_HURT,),
+        (ZkWait.FAILOVER_WOULD_HURT,),
     ),
     "registrations": ("which controllers have registered", "the active controller's metadata log can be read", ()),
 }
@@ -54,7 +57,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
     causes = _without_counts(looked, list(_unique(searched)))
     for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))
-        if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
+        if wait.reason == WaitReason.PREFLIGHT_BLOCKERS:
             causes += list(_findings(looked))
         elif wait.reason not in explained:
             causes += _of_wait(looked, wait)
@@ -136,16 +139,15 @@ def _findings(looked: Looked) -> Iterator[Cause]:
 
 def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
     """A wait in its own words."""
-    about = some(list(wait.objects)) or EXPECTED[wait.reason][0]
-    what, expected = EXPECTED[wait.reason]
-    observed = (wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what))[:1000]
-    fix = WAIT_MEANS[wait.reason]
+    named, text = some(list(wait.objects)), WAITS[wait.reason]
+    observed = (wait.detail or (f"{named}: {text.about}" if named else text.about))[:1000]
+    fix = text.means
     if wait.reason in OF_NODES:
         observed += complaints(looked, *looked.hints.logs) + leaders_threads(looked)
-    if wait.reason is WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(looked)):
+    if wait.reason == WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(looked)):
         observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
         fix = TAKE_BACK
-    return [cause(looked, wait.reason, about, observed=observed, expected=expected, fix=fix)]
+    return [cause(looked, wait.reason, named or text.about, observed=observed, expected=text.expected, fix=fix)]
 
 
 def _raised_for_all(looked: Looked) -> list[str]:
@@ -162,7 +164,7 @@ TAKE_BACK = (
 )
 
 
-def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cause]:
+def _unproven(looked: Looked, explained: Collection[str]) -> Iterator[Cause]:
     """What the proof of a node that was restarted waits for, in the words of its log where nothing known explains that."""
     for view in looked.unproven():
         name, stage = looked.name(view.id), view.mark.stage if view.mark is not None else ""
@@ -175,8 +177,8 @@ def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cau
                 missing.reason,
                 name,
                 observed=f"it was restarted, and is not proven well: {missing.words}{complaints(looked, view.id)}",
-                expected=EXPECTED[missing.reason][1],
-                fix=OTHER_MODE if (is_other := missing.reason is WaitReason.NODE_NOT_READY and _serves(view)) else AWAIT_PROOF,
+                expected=WAITS[missing.reason].expected,
+                fix=OTHER_MODE if (is_other := missing.reason == WaitReason.NODE_NOT_READY and _serves(view)) else AWAIT_PROOF,
                 since=view.process.started_at if view.process is not None else None,
                 is_only_late=not is_other,
             )
@@ -187,10 +189,10 @@ OF_NODES = frozenset(
         WaitReason.CONTROLLERS_NOT_READY,
         WaitReason.BROKERS_NOT_REGISTERED,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
-        WaitReason.COPY_NOT_COMPLETE,
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
-        WaitReason.NO_CONTROLLER,
-        WaitReason.FINALIZATION_NOT_SEEN,
+        ZkWait.COPY_NOT_COMPLETE,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.NO_CONTROLLER,
+        ZkWait.FINALIZATION_NOT_SEEN,
     }
 )
 """Waits for what nodes do: where nothing known explains one, what those complain of is worth a look."""
@@ -207,46 +209,3 @@ OTHER_MODE = (
     "(auto.include.jmx.reporter=false or metrics.jmx.exclude in its file, rules of the exporter). Take that out, at every "
     "node, and restart this one."
 )
-EXPECTED: dict[WaitReason, tuple[str, str]] = {
-    WaitReason.HELD: ("the migration is held", "the migration is not held"),
-    WaitReason.PART_UNKNOWN: ("a part of the cluster does not answer", "every part answers"),
-    WaitReason.NODE_DOWN: ("a node does not run", "every node runs"),
-    WaitReason.NODE_NOT_READY: ("a node does not serve yet", "every node serves"),
-    WaitReason.FILE_CHANGED: ("a node's file is not as this migration left it", "files as this migration left them"),
-    WaitReason.CONFIGURATION_RUNS: (
-        "configuration management that was paused runs again",
-        "it stays paused until the migration has released it",
-    ),
-    WaitReason.CONTROLLERS_NOT_READY: ("the quorum is not ready", "all controllers follow one leader"),
-    WaitReason.BROKERS_NOT_REGISTERED: ("a broker is not registered", "every broker is registered with the controllers"),
-    WaitReason.PARTITIONS_NOT_IN_SYNC: ("replicas lag", "every replica in sync"),
-    WaitReason.PARTITIONS_WOULD_STOP: (
-        "partitions cannot spare this broker",
-        "every partition keeps min.insync.replicas while one broker restarts",
-    ),
-    WaitReason.QUORUM_TOO_THIN: ("no majority would be left without it", "a majority is caught up without this controller"),
-    WaitReason.QUORUM_CANNOT_MIGRATE: (
-        "the quorum's log says NONE",
-        "a log that was begun with zookeeper.metadata.migration.enable",
-    ),
-    WaitReason.TOPIC_WITHOUT_ID: ("a topic has no topic_id in ZooKeeper", "a topic_id in the znode of every topic"),
-    WaitReason.COPY_LEFT_OVER: ("/migration tells of another copy", "no such znode, or one with offset -1"),
-    WaitReason.COPY_NOT_COMPLETE: ("the copy", "Kafka's copy is complete: ZkMigrationState MIGRATION"),
-    WaitReason.DUAL_WRITE_NOT_CURRENT: ("/migration", "ZooKeeper has what the quorum has"),
-    WaitReason.FAILOVER_WOULD_HURT: ("a failover would hurt", "nothing that a new leader would choke on"),
-    WaitReason.COPY_CANNOT_FINISH: ("the copy kills its controllers", "a copy that every znode lets through"),
-    WaitReason.HALF_REVERTED: ("a way back stands half-done", "controllers that are not fenced"),
-    WaitReason.NO_CONTROLLER: ("the cluster has no controller", "a broker holds /controller"),
-    WaitReason.PREFLIGHT_BLOCKERS: ("the preflight finds blockers", "no blocker, or each accepted by name"),
-    WaitReason.CONTROLLER_LOST_ITS_FLAG: ("a controller without its flag", "every controller has the migration flag"),
-    WaitReason.FINALIZATION_NOT_SEEN: ("the quorum's log", "ZkMigrationState POST_MIGRATION"),
-    WaitReason.ROLLBACK_NOT_VERIFIED: ("a rollback was asked for", "it is accepted, or refused"),
-    WaitReason.SOAK_NOT_OVER: ("the soak", "all brokers in KRaft mode for policy.min_soak"),
-    WaitReason.DRIFT_FOUND: ("ZooKeeper and KRaft differ", "a comparison without drift"),
-    WaitReason.COPY_DIFFERS: ("Kafka's copy", "the copy has all that ZooKeeper had"),
-    WaitReason.MESSAGES_DIFFER: ("clients' data", "clients' data as before the first restart"),
-    WaitReason.CHECK_INCONCLUSIVE: ("a comparison was inconclusive", "a comparison that could read both sides"),
-    WaitReason.CHECKS_WORKER_MISSING: ("task queue checks", "keeperless-checks takes what is asked there"),
-    WaitReason.STATE_NOT_UNDERSTOOD: ("the cluster's state", "a state of this migration"),
-}
-"""For each wait what it is about where it names nothing itself, and what would end it."""

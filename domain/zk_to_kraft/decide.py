@@ -47,7 +47,8 @@ before anything new begins. `tests/unit/test_decide_exhaustive.py` and the model
 
 from collections.abc import Callable, Sequence
 
-from domain.decisions import Decision, Intent, Step, WaitReason
+from domain.decisions import Decision, Intent, Step
+from domain.waits import WaitReason
 from domain.zk_to_kraft import forward, way_back
 from domain.zk_to_kraft.guards import wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode

@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from domain.cluster import ClusterSpec, Role
-from domain.decisions import NodeStage
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.files import is_file_ours
 from domain.observed.observation import NodeView, Observation, RollMark
@@ -19,6 +18,7 @@ from domain.rolling.own_file import whose_else
 from domain.zk_to_kraft.causes.case import Cause, Looked
 from domain.zk_to_kraft.modes import stage_of_disk
 from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.steps import NodeStage
 
 GF14 = "GF14"
 EDITED = (

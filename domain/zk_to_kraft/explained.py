@@ -1,11 +1,7 @@
 """What a wait is about: the objects by name, and what only the observation, or a report, knows of them."""
 
 from domain.cluster import ClusterSpec
-from domain.decisions import (
-    Revert,
-    Wait,
-    WaitReason,
-)
+from domain.decisions import Revert, Wait
 from domain.drift.report import DriftReport
 from domain.drift.verdicts import objects_of, told
 from domain.health.replication import partitions_needing
@@ -14,29 +10,31 @@ from domain.policy import MigrationPolicy
 from domain.questions import Loss
 from domain.rolling.configuration_management import how_to_pause
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.comparison import CopyReports, claim_of, newest_of
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.terms import Check, Compared, Terms
+from domain.zk_to_kraft.waits import ZkWait
 
 MAX_OBJECTS = 20
 """How many objects a wait names; the observation has them all."""
 
 
-REPORTED = frozenset({WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING})
+REPORTED = frozenset({ZkWait.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING})
 """Waits about a check: its newest report says more. Where its worker is missing too: a drift stays found."""
 
 
 def report_behind(
-    reason: WaitReason, observation: Observation, situation: Situation, terms: Terms, ruling: Ruling
+    reason: str, observation: Observation, situation: Situation, terms: Terms, ruling: Ruling
 ) -> DriftReport | None:
     """In the order in which they are taken: clients' data before the first restart, ZooKeeper's metadata before the copy, the
     copy before the first broker in KRaft mode, the metadata, and where that is the same, clients' data again.
     """
-    if reason in {WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS}:
-        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else CopyReports.of(ruling.of_copy).newest
+    if reason in {WaitReason.MESSAGES_DIFFER, ZkWait.COPY_DIFFERS}:
+        return ruling.messages if reason == WaitReason.MESSAGES_DIFFER else CopyReports.of(ruling.of_copy).newest
     if reason not in REPORTED:
         return None
     if not claim_of(observation.zookeeper):
@@ -68,26 +66,26 @@ def with_losses(wait: Wait | Revert, losses: tuple[Loss, ...]) -> Wait | Revert:
 
 def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Wait | Revert:
     """Name what fails to hold: nodes by name, and what only the observation knows."""
-    if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
+    if wait.reason == WaitReason.PREFLIGHT_BLOCKERS:
         return wait.model_copy(update={"detail": wait.detail[:1000]})
     names = tuple(spec.node_name(int(node_id)) for node_id in wait.objects)
     detail = ""
     kafka = observation.kafka
-    if wait.reason is WaitReason.PART_UNKNOWN:
+    if wait.reason == WaitReason.PART_UNKNOWN:
         detail = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
         names = tuple(part.what for part in observation.unanswered) or names
-    elif wait.reason is WaitReason.PARTITIONS_NOT_IN_SYNC and kafka is not None:
+    elif wait.reason == WaitReason.PARTITIONS_NOT_IN_SYNC and kafka is not None:
         names = (*kafka.offline, *(fault.partition for fault in kafka.under_replicated))
         unregistered = missing_in_zookeeper(observation.zookeeper, situation_of(observation, spec, policy).brokers)
         names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids or b.id in unregistered)
-    elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
+    elif wait.reason == WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
-    elif wait.reason is WaitReason.FILE_CHANGED:
+    elif wait.reason == WaitReason.FILE_CHANGED:
         edits = edits_in_flight(situation_of(observation, spec, policy), observation, spec)
         detail = "; ".join(edit.observed for edit in edits)
-    elif wait.reason is WaitReason.CONFIGURATION_RUNS:
+    elif wait.reason == WaitReason.CONFIGURATION_RUNS:
         detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
-    elif wait.reason is WaitReason.NODE_DOWN:
+    elif wait.reason == WaitReason.NODE_DOWN:
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason in OF_ZNODES:
         names = _znodes(wait.reason, observation)
@@ -98,12 +96,12 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
 
 
-def _znodes(reason: WaitReason, observation: Observation) -> tuple[str, ...]:
-    if reason is not WaitReason.TOPIC_WITHOUT_ID:
+def _znodes(reason: str, observation: Observation) -> tuple[str, ...]:
+    if reason != ZkWait.TOPIC_WITHOUT_ID:
         return ("/migration",)
     return tuple(f"topic {name}" for name in (observation.zookeeper.topics_without_id if observation.zookeeper else ()))
 
 
-OF_ZNODES = frozenset({WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER, WaitReason.TOPIC_WITHOUT_ID})
-SUSPECTED = {WaitReason.FAILOVER_WOULD_HURT: "failover_hazards", WaitReason.COPY_CANNOT_FINISH: "poisoned_znodes"}
+OF_ZNODES = frozenset({ZkWait.DUAL_WRITE_NOT_CURRENT, ZkWait.COPY_LEFT_OVER, ZkWait.TOPIC_WITHOUT_ID})
+SUSPECTED: dict[str, str] = {ZkWait.FAILOVER_WOULD_HURT: "failover_hazards", ZkWait.COPY_CANNOT_FINISH: "poisoned_znodes"}
 """Where an observation names what stands behind a wait."""

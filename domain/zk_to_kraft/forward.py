@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Done, Gate, Revert, Step, Wait
 from domain.health.canary_debt import CanaryDebt
+from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, in_mode, is_edited, is_quorum_healthy_without, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -18,17 +19,19 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import GIVEN, Check, Compared, Terms
+from domain.zk_to_kraft.waits import ZkWait
 
 
 def _stale_copy(s: Situation, _: Terms) -> Decision | None:
-    return Revert(reason=WaitReason.COPY_LEFT_OVER) if s.is_copy_stale and s.quorum is not QuorumState.POST_MIGRATION else None
+    return Revert(reason=ZkWait.COPY_LEFT_OVER) if s.is_copy_stale and s.quorum is not QuorumState.POST_MIGRATION else None
 
 
 def _failed_copy(s: Situation, terms: Terms) -> Decision | None:
     if not s.is_copy_failed or s.quorum is QuorumState.POST_MIGRATION:
         return None
-    reason = WaitReason.COPY_CANNOT_FINISH
+    reason = ZkWait.COPY_CANNOT_FINISH
     return Revert(reason=reason) if terms.is_failed_copy_reverted else wait(reason)
 
 
@@ -86,7 +89,7 @@ def _half_reverted(s: Situation, _: Terms) -> Decision | None:
     if fenced and (is_before_transaction or s.quorum is QuorumState.POST_MIGRATION):
         return Step(action=StepAction.START_NODE, node_id=fenced[0], stage=NodeStage.MIGRATION)
     gone = fenced or (in_mode(s, ControllerMode.ABSENT) if are_brokers_begun(s) else [])
-    return wait(WaitReason.HALF_REVERTED, *gone) if gone else None
+    return wait(ZkWait.HALF_REVERTED, *gone) if gone else None
 
 
 def _are_brokers_untouched(s: Situation) -> bool:
@@ -213,14 +216,14 @@ def _brokers(s: Situation, terms: Terms) -> Decision | None:
 def _not_verified(s: Situation, terms: Terms, first: Decision) -> Decision | None:
     """The copy is compared as soon as it is there; while it does not come, what was kept for it is kept anew."""
     reason = first.reason if isinstance(first, Wait) else None
-    if reason is WaitReason.COPY_NOT_COMPLETE and s.claim is Claim.ZOOKEEPER and terms.kept.is_due:
+    if reason == ZkWait.COPY_NOT_COMPLETE and s.claim is Claim.ZOOKEEPER and terms.kept.is_due:
         return _not_clean(terms.kept, StepAction.KEEP_METADATA)
-    may_look = _is_roll(first) or reason is WaitReason.PARTITIONS_WOULD_STOP
-    return _not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS) if may_look else None
+    may_look = _is_roll(first) or reason == WaitReason.PARTITIONS_WOULD_STOP
+    return _not_clean(terms.copy, StepAction.COMPARE_COPY, ZkWait.COPY_DIFFERS) if may_look else None
 
 
 def _is_roll(decision: Decision) -> bool:
-    return isinstance(decision, Step) and decision.action is StepAction.ROLL_NODE
+    return isinstance(decision, Step) and decision.action == StepAction.ROLL_NODE
 
 
 def _not_kept(s: Situation, terms: Terms) -> Decision | None:
@@ -236,7 +239,7 @@ def _not_kept(s: Situation, terms: Terms) -> Decision | None:
 def _controllers(s: Situation, terms: Terms) -> Decision | None:
     migrating = [c for c in s.controllers if c.mode is ControllerMode.MIGRATING]
     if not migrating:
-        return wait(WaitReason.FINALIZATION_NOT_SEEN)
+        return wait(ZkWait.FINALIZATION_NOT_SEEN)
     if s.quorum is not QuorumState.POST_MIGRATION and not terms.has_begun_to_finalize:
         if s.quorum is not QuorumState.MIGRATION:
             return wait(WaitReason.STATE_NOT_UNDERSTOOD)
@@ -260,12 +263,12 @@ def _not_compared(terms: Terms) -> Decision | None:
     """
     metadata = Check(terms.compared, terms.is_check_due, terms.is_checker_missing)
     if terms.copy.found is Compared.DRIFT:
-        return _not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS)
-    differs = _not_clean(metadata, StepAction.COMPARE_METADATA, WaitReason.DRIFT_FOUND)
+        return _not_clean(terms.copy, StepAction.COMPARE_COPY, ZkWait.COPY_DIFFERS)
+    differs = _not_clean(metadata, StepAction.COMPARE_METADATA, ZkWait.DRIFT_FOUND)
     return differs or _not_clean(terms.messages, StepAction.COMPARE_MESSAGES, WaitReason.MESSAGES_DIFFER)
 
 
-def _not_clean(check: Check, action: StepAction, of_drift: WaitReason = WaitReason.CHECK_INCONCLUSIVE) -> Decision | None:
+def _not_clean(check: Check, action: StepAction, of_drift: str = WaitReason.CHECK_INCONCLUSIVE) -> Decision | None:
     if check.is_due or (check.found is Compared.NONE and not check.is_missing):
         return Step(action=action, stage=NodeStage.MIGRATION)
     if check.is_missing:
@@ -280,20 +283,20 @@ def _roll_broker(s: Situation, terms: Terms, broker: BrokerSituation, stage: Nod
     if not_there is not None:
         return not_there
     if stage is NodeStage.KRAFT and s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT:
-        return guards.dual_write_not_current(s, terms) or wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
+        return guards.dual_write_not_current(s, terms) or wait(ZkWait.DUAL_WRITE_NOT_CURRENT)
     return wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else roll(broker.id, stage)
 
 
 def _copy_not_there(s: Situation, stage: NodeStage) -> Wait | None:
     """A broker that starts in KRaft mode before the copy is complete is rejected, and exits after a minute."""
     is_there = stage is not NodeStage.KRAFT or s.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
-    return None if is_there else wait(WaitReason.COPY_NOT_COMPLETE)
+    return None if is_there else wait(ZkWait.COPY_NOT_COMPLETE)
 
 
 def _copy_left_over(s: Situation, stage: NodeStage) -> Wait | None:
     """With the last hybrid broker's registration it would begin to count; once the log has a copy of its own it does not."""
     is_left_over = stage is NodeStage.MIGRATION and s.is_copy_left_over and s.quorum is not QuorumState.MIGRATION
-    return wait(WaitReason.COPY_LEFT_OVER) if is_left_over else None
+    return wait(ZkWait.COPY_LEFT_OVER) if is_left_over else None
 
 
 def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> Decision:
@@ -304,7 +307,7 @@ def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> De
     if any(b.mode is not BrokerMode.KRAFT for b in s.brokers) or s.quorum is QuorumState.PRE_MIGRATION:
         return guards.not_serving(s, terms) or wait(WaitReason.STATE_NOT_UNDERSTOOD)
     if s.quorum is not QuorumState.POST_MIGRATION and not terms.may_finalize:
-        return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, controller.id)
+        return wait(ZkWait.CONTROLLER_LOST_ITS_FLAG, controller.id)
     if controller.mode is not ControllerMode.INTERRUPTED and not is_quorum_healthy_without(s, controller.id):
         return wait(WaitReason.QUORUM_TOO_THIN, controller.id)
     return roll(controller.id, NodeStage.KRAFT, _gate_of_end(s, terms))

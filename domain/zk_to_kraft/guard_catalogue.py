@@ -5,7 +5,8 @@
 
 from dataclasses import dataclass
 
-from domain.decisions import WaitReason
+from domain.waits import WaitReason
+from domain.zk_to_kraft.waits import ZkWait
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ CATALOGUE: tuple[Guard, ...] = (
             WaitReason.CONTROLLERS_NOT_READY,
             WaitReason.FILE_CHANGED,
             WaitReason.PARTITIONS_WOULD_STOP,
-            WaitReason.TOPIC_WITHOUT_ID,
+            ZkWait.TOPIC_WITHOUT_ID,
         ),
         "A reassignment that is begun in the middle of a migration is waited for through the replicas that lag, not by itself.",
     ),
@@ -129,7 +130,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{REDUCTION}:_quorum_state",
             "activities.zk_to_kraft.suspects:with_suspects",
         ),
-        (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_CANNOT_MIGRATE),
+        (WaitReason.CONTROLLERS_NOT_READY, ZkWait.QUORUM_CANNOT_MIGRATE),
         "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
     ),
     Guard(
@@ -139,7 +140,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "leader, the gauge is MIGRATION, the session is connected. Otherwise no broker goes on, and finalize is closed. What "
         "died silently opens the gate `fail-over`.",
         (f"{REDUCTION}:_dual_write", f"{GUARDS}:dual_write_not_current"),
-        (WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.FAILOVER_WOULD_HURT),
+        (ZkWait.DUAL_WRITE_NOT_CURRENT, ZkWait.FAILOVER_WOULD_HURT),
         "The mtime of `/migration` is not looked at on purpose: it moves while nothing is written.",
     ),
     Guard(
@@ -216,8 +217,8 @@ CATALOGUE: tuple[Guard, ...] = (
         ),
         (
             WaitReason.ROLLBACK_NOT_VERIFIED,
-            WaitReason.DRIFT_FOUND,
-            WaitReason.COPY_DIFFERS,
+            ZkWait.DRIFT_FOUND,
+            ZkWait.COPY_DIFFERS,
             WaitReason.MESSAGES_DIFFER,
             WaitReason.CHECK_INCONCLUSIVE,
             WaitReason.CHECKS_WORKER_MISSING,
@@ -238,7 +239,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_changed_files",
             f"{FORWARD}:_edited_files",
         ),
-        ("GF14", WaitReason.FILE_CHANGED, WaitReason.CONTROLLER_LOST_ITS_FLAG),
+        ("GF14", WaitReason.FILE_CHANGED, ZkWait.CONTROLLER_LOST_ITS_FLAG),
         "Dynamic configuration is not watched. Kafka itself refuses to change `metadata.version` during a migration. A version "
         "is known where Jolokia tells it, or by the name of Kafka's jar.",
     ),
@@ -271,7 +272,7 @@ CATALOGUE: tuple[Guard, ...] = (
             "activities.previewing:why_not_accepted",
             "domain.zk_to_kraft.losses:losses_of",
         ),
-        (WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT),
+        (WaitReason.FILE_CHANGED, ZkWait.DUAL_WRITE_NOT_CURRENT),
     ),
     Guard(
         "GF18",
@@ -279,7 +280,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Drain, fence, kill, prove dead, read the logs for what ZooKeeper lacks; then one transaction raises "
         "`/controller_epoch` and deletes `/migration` and `/controller`; then a broker is seen to become controller.",
         ("activities.zk_to_kraft.window.leaving:Leaving.leave_kraft", "activities.zk_to_kraft.fence:kill"),
-        (WaitReason.NO_CONTROLLER, WaitReason.HALF_REVERTED),
+        (ZkWait.NO_CONTROLLER, ZkWait.HALF_REVERTED),
     ),
     Guard(
         "GF19",
@@ -314,7 +315,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_done",
             "domain.end_compared:lost_at_the_end",
         ),
-        ("GF22", WaitReason.FINALIZATION_NOT_SEEN),
+        ("GF22", ZkWait.FINALIZATION_NOT_SEEN),
         "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",
     ),
 )

@@ -1,7 +1,8 @@
 """What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
 
-from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Gate, Intent, Step, Wait
 from domain.health.canary_debt import CanaryDebt
+from domain.waits import WaitReason
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -13,7 +14,9 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import GIVEN, Terms
+from domain.zk_to_kraft.waits import ZkWait
 
 DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.FENCED)
 """Modes of a node that ran once and does not."""
@@ -48,7 +51,7 @@ def lost_flag(s: Situation, terms: Terms) -> Decision | None:
     known = [c for c in lost if c.mode is not ControllerMode.UNKNOWN]
     if known:
         return roll(min(known, key=lambda c: (not is_running_final(c), c.is_leader, c.id)).id, NodeStage.MIGRATION)
-    return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost)) if lost else None
+    return wait(ZkWait.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost)) if lost else None
 
 
 def may_finalize_by_itself(c: ControllerSituation, claim: Claim) -> bool:
@@ -86,7 +89,7 @@ def disagreements(s: Situation, _: Terms) -> Decision | None:
     """Registrations and replicas. After an early end a hybrid broker that restarts gets no metadata from anybody: then only
     going on mends what differs, and `is_needed` alone guards (proven-facts, section 4)."""
     if s.quorum is QuorumState.NONE:
-        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
+        return wait(ZkWait.QUORUM_CANNOT_MIGRATE)
     behind = [c.id for c in s.controllers if not c.is_caught_up]
     if behind or s.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
         return wait(WaitReason.CONTROLLERS_NOT_READY, *behind)
@@ -101,7 +104,7 @@ def topics_without_id(s: Situation, terms: Terms) -> Decision | None:
     """Before anything restarts, and before the end is approved: each may elect a controller that makes up an id. Once the end
     has begun, no node asks ZooKeeper any more."""
     is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
-    return wait(WaitReason.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not is_ending else None
+    return wait(ZkWait.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not is_ending else None
 
 
 def not_in_sync(s: Situation) -> Decision | None:
@@ -117,9 +120,9 @@ def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
         return None
     leader = next((c for c in s.controllers if c.is_leader), None)
     if s.dual_write is not DualWrite.DEAD or leader is None:
-        return wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
+        return wait(ZkWait.DUAL_WRITE_NOT_CURRENT)
     if s.is_failover_harmful:
-        return wait(WaitReason.FAILOVER_WOULD_HURT, leader.id)
+        return wait(ZkWait.FAILOVER_WOULD_HURT, leader.id)
     if not is_quorum_healthy_without(s, leader.id):
         return wait(WaitReason.QUORUM_TOO_THIN, leader.id)
     is_asked = terms.intent is Intent.FORWARD and not terms.may_fail_over
@@ -162,7 +165,7 @@ def roll(node_id: int, stage: NodeStage, gate: GateName | None = None) -> Step:
     return Step(action=StepAction.ROLL_NODE, node_id=node_id, stage=stage, gate=gate)
 
 
-def wait(reason: WaitReason, *node_ids: int) -> Wait:
+def wait(reason: str, *node_ids: int) -> Wait:
     return Wait(reason=reason, objects=tuple(str(node_id) for node_id in node_ids))
 
 

@@ -5,6 +5,7 @@ from domain.records import MigrationKind
 from domain.zk_to_kraft.afterwards import next_steps
 from domain.zk_to_kraft.checks.catalogue import FINDING_CODES
 from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
+from domain.zk_to_kraft.steps import FINAL_GATES
 
 ZK_TO_KRAFT = Kind(
     name=MigrationKind.ZK_TO_KRAFT,
@@ -12,4 +13,5 @@ ZK_TO_KRAFT = Kind(
     loss_names=names_in,
     loss_forms=(*OF_THE_CLUSTER, *(f"{kind}-NODE" for kind in OF_A_NODE)),
     next_steps=next_steps,
+    final_gates=FINAL_GATES,
 )

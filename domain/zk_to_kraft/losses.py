@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from domain.cluster import ClusterSpec
-from domain.decisions import NodeStage
 from domain.drift.report import DriftReport, Verdict
 from domain.drift.verdicts import told
 from domain.health.files import Restoration, restoration_of
@@ -12,6 +11,7 @@ from domain.questions import Loss
 from domain.zk_to_kraft.comparison import newest_conclusive
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation
+from domain.zk_to_kraft.steps import NodeStage
 
 METADATA_CHANGES = "metadata-changes"
 DRIFT = "drift"

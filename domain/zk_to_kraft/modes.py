@@ -7,10 +7,10 @@ they differ. What did not answer is UNKNOWN and stays so.
 from enum import StrEnum
 
 from domain.cluster import Role
-from domain.decisions import NodeStage
 from domain.health.liveness import Liveness, broker_liveness, controller_liveness
 from domain.observed.observation import MigrationGauge, NodeDisk, NodeView
 from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
+from domain.zk_to_kraft.steps import NodeStage
 
 
 class BrokerMode(StrEnum):

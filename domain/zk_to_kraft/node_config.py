@@ -15,8 +15,8 @@ from enum import StrEnum
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import edit, parse, rename
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, merged_map, with_listener
-from domain.decisions import NodeStage
 from domain.errors import Permanent
+from domain.zk_to_kraft.steps import NodeStage
 
 
 class Feature(StrEnum):

@@ -7,12 +7,13 @@ Told before the start (PF37) and in flight (`file-changed`). What a roll of ours
 from collections.abc import Mapping
 
 from domain.cluster import ClusterSpec, Role
-from domain.decisions import Finding, NodeStage, Severity
+from domain.decisions import Finding, Severity
 from domain.observed.observation import Observation
 from domain.rolling.own_file import role_and_ids
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, is_edited
 from domain.zk_to_kraft.node_config import FEATURES, KEYS_OF_MODE, MIGRATION_FLAG, VOTERS, has_migration_flag
 from domain.zk_to_kraft.situation import BrokerSituation, Situation
+from domain.zk_to_kraft.steps import NodeStage
 
 CODE = "PF37"
 MODE_OF = {NodeStage.ZOOKEEPER: "ZooKeeper mode", NodeStage.MIGRATION: "hybrid mode", NodeStage.KRAFT: "KRaft mode"}

@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 
-from domain.decisions import NodeStage
 from domain.records import PhaseStep
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, QuorumState, Situation
+from domain.zk_to_kraft.steps import NodeStage
 
 
 class Phase(StrEnum):

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from domain.cluster import ClusterSpec, Role
 from domain.configuration.file_changes import changes
 from domain.configuration.properties import ENCODING, parse
-from domain.decisions import NodeStage
 from domain.diagnosis.logs.failed_elections import MEND_FEATURE
 from domain.drift.report import DriftReport
 from domain.observed.observation import Observation, Suspect
@@ -25,6 +24,7 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import wanted_file
 
 WINDOW_SECONDS = 0.2

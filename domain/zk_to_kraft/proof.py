@@ -3,13 +3,15 @@
 from collections.abc import Collection
 
 from domain.cluster import ClusterSpec
-from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.rolling.change import Missing
+from domain.waits import WaitReason
 from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.steps import NodeStage
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
 def why_not_proven(
@@ -49,8 +51,8 @@ def _overwritten(observation: Observation, spec: ClusterSpec, node_id: int) -> s
     )
 
 
-def _waiting(reason: WaitReason, more: str = "") -> Missing:
-    return Missing(reason, WAIT_MEANS[reason] + more)
+def _waiting(reason: str, more: str = "") -> Missing:
+    return Missing(reason, WAITS[reason].means + more)
 
 
 def dead_besides(
@@ -73,5 +75,5 @@ def _why_not_back(observation: Observation, situation: Situation, node_id: int) 
     if zookeeper is None or node_id not in zookeeper.broker_ids:
         return Missing(WaitReason.BROKERS_NOT_REGISTERED, "It has not registered in ZooKeeper.")
     if situation.claim is not Claim.ZOOKEEPER:
-        return _waiting(WaitReason.NO_CONTROLLER)
+        return _waiting(ZkWait.NO_CONTROLLER)
     return _waiting(WaitReason.PARTITIONS_NOT_IN_SYNC) if situation.replication is not Replication.IN_SYNC else None

@@ -13,7 +13,7 @@ The way back, the finishing of what was interrupted, and the way out of an end t
 from collections.abc import Sequence
 
 from domain.cluster import ClusterSpec, Role
-from domain.decisions import Decision, NodeStage, Step, StepAction
+from domain.decisions import Decision, Step
 from domain.health.replication import partitions_needing
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
@@ -22,11 +22,12 @@ from domain.zk_to_kraft.guards import STAGE_OF_MODE, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, QuorumState, Situation
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 
 MODE_AFTER = {NodeStage.MIGRATION: BrokerMode.HYBRID, NodeStage.KRAFT: BrokerMode.KRAFT}
 """What a broker runs as once the roll to a stage has restarted it."""
 
-STATE_DURING = {NodeStage.MIGRATION: QuorumState.PRE_MIGRATION, NodeStage.KRAFT: QuorumState.MIGRATION}
+STATE_DURING: dict[str, QuorumState] = {NodeStage.MIGRATION: QuorumState.PRE_MIGRATION, NodeStage.KRAFT: QuorumState.MIGRATION}
 """What the quorum says while a roll to that stage goes forward."""
 
 BEGINS_COPY = "its registration is the last of this roll, and begins Kafka's copy"
@@ -41,7 +42,7 @@ def in_waves(
     """
     if not isinstance(decision, Step) or not _may_have_company(decision, situation, policy):
         return decision
-    fleet = _fleet(decision.stage, situation, observation, spec, policy)
+    fleet = _fleet(NodeStage(decision.stage), situation, observation, spec, policy)
     if decision.node not in fleet.waiting:
         return decision
     wave = next_wave(fleet)
@@ -57,7 +58,7 @@ def planned_waves(stage: NodeStage, observation: Observation, spec: ClusterSpec,
 
 def _may_have_company(step: Step, situation: Situation, policy: MigrationPolicy) -> bool:
     """Not beside a node whose roll has begun: whatever that is, it is finished first, alone."""
-    is_forward_roll = step.action is StepAction.ROLL_NODE and STATE_DURING.get(step.stage) is situation.quorum
+    is_forward_roll = step.action == StepAction.ROLL_NODE and STATE_DURING.get(step.stage) is situation.quorum
     return policy.max_parallel > 1 and is_forward_roll and all(_is_settled(broker) for broker in situation.brokers)
 
 
@@ -104,4 +105,4 @@ def is_leadership_returned(step: Step, observation: Observation, spec: ClusterSp
     situation = situation_of(observation, spec, policy)
     is_wave = policy.max_parallel > 1 and spec.role(step.node) is Role.BROKER
     is_between = any(broker.mode is BrokerMode.ZOOKEEPER for broker in situation.brokers)
-    return is_wave and STATE_DURING.get(step.stage) is situation.quorum and (is_between or step.stage is NodeStage.KRAFT)
+    return is_wave and STATE_DURING.get(step.stage) is situation.quorum and (is_between or step.stage == NodeStage.KRAFT)

@@ -3,13 +3,13 @@
 from collections.abc import Collection
 
 from domain.cluster import ClusterSpec, NodeSpec, Role
-from domain.decisions import NodeStage
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.rolling.change import Missing, Restart, Rolls, Sources, WantedFile
 from domain.zk_to_kraft.node_config import is_staged, node_file
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import is_in_first_stage, needs_sibling, wanted_file
 
 RESTARTS = {

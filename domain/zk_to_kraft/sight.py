@@ -2,10 +2,7 @@
 
 from domain.cluster import ClusterSpec, NodeSpec, original_path
 from domain.contracts import Gauges
-from domain.decisions import (
-    Intent,
-    NodeStage,
-)
+from domain.decisions import Intent
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, NodeView, Observation
 from domain.records import Measured, NodeStatus
@@ -14,6 +11,7 @@ from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import QuorumState, Situation
+from domain.zk_to_kraft.steps import NodeStage
 
 SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})
 

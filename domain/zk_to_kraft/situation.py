@@ -7,9 +7,9 @@ fills it.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from domain.decisions import NodeStage
 from domain.health.canary_debt import CanaryDebt
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.steps import NodeStage
 
 
 class QuorumState(StrEnum):

@@ -7,11 +7,12 @@ from datetime import datetime
 
 from domain.cluster import ClusterSpec
 from domain.contracts import Standstill
-from domain.decisions import Decision, Revert, Step, Wait, WaitReason
+from domain.decisions import Decision, Revert, Step, Wait
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.waits import WaitReason
 
 GF15 = "GF15"
 

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import edit, parse, rename
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
-from domain.decisions import NodeStage
 from domain.errors import Permanent
 from domain.rolling.change import Making, Sources, WantedFile
 from domain.zk_to_kraft.node_config import (
@@ -33,6 +32,7 @@ from domain.zk_to_kraft.node_config import (
     stage_of,
 )
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.steps import NodeStage
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 

@@ -8,7 +8,8 @@ Sources: Kafka's migration guide, "Reverting to ZooKeeper mode"; proven-facts, s
 
 from collections.abc import Callable, Sequence
 
-from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitReason
+from domain.decisions import Decision, Done, Step
+from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import in_mode, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -21,7 +22,9 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.terms import Terms
+from domain.zk_to_kraft.waits import ZkWait
 
 OUTCOME = "ZOOKEEPER"
 """How a migration that went back is said to have ended."""
@@ -81,7 +84,7 @@ def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
     if interrupted:
         return roll(interrupted[0].id, NodeStage.MIGRATION)
     if s.quorum is QuorumState.NONE:
-        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
+        return wait(ZkWait.QUORUM_CANNOT_MIGRATE)
     if not _has_majority(s) or s.quorum is not QuorumState.MIGRATION:
         return wait(WaitReason.CONTROLLERS_NOT_READY)
     down = [b for b in ahead if b.mode is BrokerMode.DOWN]
@@ -104,7 +107,7 @@ def _window(s: Situation, terms: Terms) -> Decision | None:
         return None
     if _is_quorum_over(s) and s.claim is Claim.NOBODY:
         is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
-        return wait(WaitReason.NO_CONTROLLER) if is_any_alive else None
+        return wait(ZkWait.NO_CONTROLLER) if is_any_alive else None
     is_begun = bool(in_mode(s, ControllerMode.FENCED))
     return (None if is_begun else _not_ready_for_window(s, terms)) or _leave_kraft()
 
@@ -121,7 +124,7 @@ def _not_ready_for_window(s: Situation, terms: Terms) -> Decision | None:
     if not_ready:
         return wait(WaitReason.NODE_NOT_READY, *not_ready)
     if s.is_copy_gone and not terms.accepts_metadata_loss:
-        return wait(WaitReason.QUORUM_CANNOT_MIGRATE)
+        return wait(ZkWait.QUORUM_CANNOT_MIGRATE)
     if s.claim is not Claim.ZOOKEEPER and (lacking := _topics_without_id(s, terms)) is not None:
         return lacking
     if s.quorum is QuorumState.MIGRATION and not (terms.accepts_metadata_loss or s.is_mended_by_window):
@@ -131,7 +134,7 @@ def _not_ready_for_window(s: Situation, terms: Terms) -> Decision | None:
 
 def _topics_without_id(s: Situation, terms: Terms) -> Decision | None:
     """Before an election of ours. One that is under way is no place to rest."""
-    return wait(WaitReason.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not terms.accepts_new_topic_ids else None
+    return wait(ZkWait.TOPIC_WITHOUT_ID) if s.lacks_topic_ids and not terms.accepts_new_topic_ids else None
 
 
 def _to_zookeeper(s: Situation, terms: Terms) -> Decision | None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from domain.contracts import Gauges
-from domain.decisions import Intent, StepAction
+from domain.decisions import Intent
 from domain.drift.report import CheckName
 from domain.questions import ClusterSight
 from domain.records import Event, NodeStatus
+from domain.zk_to_kraft.steps import StepAction
 from playground.acknowledgements import LoadCounters
 from playground.demo.door import MigrationSeen
 from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone, WaitSeen, WorkSeen

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from domain.amounts import counted, roughly
-from domain.decisions import Finding, Severity, WaitReason
+from domain.decisions import Finding, Severity
 from domain.errors import Permanent
 from domain.plans import Basis
 from domain.records import MigrationState
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.waits import ZkWait
 from playground.by_hand import ByHand
 from playground.demo.door import BlockerSeen, Door, MigrationSeen, PlanSeen
 from playground.demo.mischief import Mischief
@@ -56,7 +57,7 @@ class Edits:
         mischief = self._mischief
         if not mischief.is_done and migration.phase == Phase.BROKERS_TO_KRAFT:
             self._announce(await asyncio.to_thread(mischief.do), Tone.ALERT)
-        is_found = migration.waiting is not None and migration.waiting.reason == WaitReason.DRIFT_FOUND
+        is_found = migration.waiting is not None and migration.waiting.reason == ZkWait.DRIFT_FOUND
         if mischief.is_done and is_found and not mischief.is_mended:
             found = await self._door.first_finding(migration.id)
             self._announce(f"the gate stays shut. The report names {found}", Tone.ALERT)

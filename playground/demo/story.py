@@ -8,9 +8,10 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from domain.decisions import GateName, Intent
+from domain.decisions import Intent
 from domain.errors import Permanent
 from domain.records import MigrationState, OpenGate
+from domain.zk_to_kraft.steps import GateName
 from playground.acknowledgements import LoadCounters
 from playground.by_hand import ByHand
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
@@ -145,7 +146,7 @@ class Story:
                 await self._meddling.meddle(migration)
                 self._board.disturbance = self._meddling.disturbance
             for gate in migration.gates:
-                if gate.name is GateName.FINALIZE and back is not Verdict.REJECT:
+                if gate.name == GateName.FINALIZE and back is not Verdict.REJECT:
                     back = back or await self._turn_back(migration_id)
                 elif gate.evidence_hash not in decided:
                     decided[gate.evidence_hash] = await self._decide(migration_id, gate)

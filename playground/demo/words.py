@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from domain.decisions import StepAction
 from domain.records import Event
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import StepAction
 from playground.demo.state import DemoState, Tone
 
 Telling = tuple[str, Tone]

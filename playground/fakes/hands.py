@@ -8,8 +8,8 @@ from activities.ports.nodes import FileContent
 from activities.ports.zookeeper import DeleteZnode, SetZnode, ZnodeChange
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
-from domain.decisions import NodeStage
 from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.fakes.spec import BROKER_FILE

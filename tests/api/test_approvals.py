@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from domain.approvals import Attempt
-from domain.decisions import GateName
 from domain.records import Hold, HoldEffect, MigrationState, Progress, Waiting
+from domain.zk_to_kraft.steps import GateName
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 EVIDENCE = "e" * 64

@@ -22,8 +22,8 @@ from api.commands import Answer, CommandStatus
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from domain.contracts import WORKFLOW_TYPE, MigrationInput, TaskQueue
-from domain.decisions import GateName
 from domain.records import Command, CommandKind, MigrationRecord
+from domain.zk_to_kraft.steps import GateName
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 StartWorker = Callable[[], AbstractAsyncContextManager[None]]

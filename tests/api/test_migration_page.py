@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from api.problems import Problem, ProblemKind, answer_of
 from api.web_pages import ASSETS, PAGE_HEADERS, ProblemPages
-from domain.decisions import GateName, Intent, NodeStage, StepAction
+from domain.decisions import Intent
 from domain.records import (
     Hold,
     HoldEffect,
@@ -26,6 +26,7 @@ from domain.records import (
     Sample,
     Waiting,
 )
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)

@@ -16,9 +16,9 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from domain.decisions import GateName, NodeStage
 from domain.records import Measured, MigrationRecord, MigrationState, NodeStatus, OpenGate, Progress, Sample, Waiting
 from domain.worker_health import WorkerHealth
+from domain.zk_to_kraft.steps import GateName, NodeStage
 from playground.ports import PortLease
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

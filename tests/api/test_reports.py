@@ -14,12 +14,12 @@ from pyarrow import parquet
 
 from activities.adapters.artefacts import DirectoryArtefacts
 from api.negotiation import preferred
-from domain.decisions import GateName
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.rendering import as_html, as_text
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.records import MigrationRecord, MigrationState, OpenGate, Progress
+from domain.zk_to_kraft.steps import GateName
 from spark.findings import FINDINGS_SCHEMA
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.decisions import GateName
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState, Progress
+from domain.zk_to_kraft.steps import GateName
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 

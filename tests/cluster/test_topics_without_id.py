@@ -14,13 +14,14 @@ import pytest
 from activities.observing.node_texts import read_files
 from activities.observing.topic_ids import topic_znodes, topics_on_disk
 from activities.sessions import session
-from domain.decisions import Wait, WaitReason
+from domain.decisions import Wait
 from domain.rulings import Ruling
 from domain.topic_ids import cure_of_no_id, put_back
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.losses import TOPIC_IDS
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.situation import Claim
+from domain.zk_to_kraft.waits import ZkWait
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import POLICY, Field
@@ -83,13 +84,13 @@ async def test_a_lost_id_is_named_and_put_back_before_the_window(field: Field, t
     seen, spec = await field.observation(), field.cluster.spec
     decision = assess(seen, spec, POLICY, Ruling(), "").decision
     assert isinstance(decision, Wait)
-    assert (decision.reason, decision.objects) == (WaitReason.TOPIC_WITHOUT_ID, (f"topic {LOST.name}",))
+    assert (decision.reason, decision.objects) == (ZkWait.TOPIC_WITHOUT_ID, (f"topic {LOST.name}",))
     preview = preview_of(seen, spec, POLICY, await read_files(field.record, seen, field.ports))
     (loss,) = (loss for loss in preview.losses if loss.name == TOPIC_IDS)
     assert LOST.name in loss.what
     outcome = await field.leave()
     assert not outcome.is_done
-    assert WaitReason.TOPIC_WITHOUT_ID in (outcome.blocked or "")
+    assert ZkWait.TOPIC_WITHOUT_ID in (outcome.blocked or "")
     assert (await field.situation()).claim is Claim.KRAFT, "no controller was touched"
     fix = await fix_of(field, is_led_by_zookeeper=False)
     field.hand.type_fix(fix)

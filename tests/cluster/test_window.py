@@ -22,10 +22,10 @@ from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.storage import storage_of
 from activities.zk_to_kraft.quorum_log import open_log, read_on
 from activities.zk_to_kraft.suspects import strays_in_log
-from domain.decisions import NodeStage, StepAction
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS
 from domain.zk_to_kraft.situation import DualWrite, Replication
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field, is_in_dual_write

@@ -9,7 +9,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.survey.java_trials import trials_of, trials_of_new, try_java
 from domain.cluster import NodeSpec
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import files_ahead, files_of_new
 from playground.cluster import PlaygroundCluster
 from playground.jars import KafkaHome

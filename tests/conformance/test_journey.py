@@ -26,7 +26,6 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
-from domain.decisions import NodeStage
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
@@ -34,6 +33,7 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.steps import NodeStage
 from playground.cluster import PlaygroundCluster
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

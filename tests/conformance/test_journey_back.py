@@ -19,13 +19,13 @@ from activities.ports.zookeeper import DeleteZnode, SetZnode
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING
-from domain.decisions import NodeStage
 from domain.observed.observation import LogDir, Observation
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec

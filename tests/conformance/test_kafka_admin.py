@@ -18,11 +18,11 @@ from activities.ports.kafka import KafkaAdmin
 from domain.checks.unapplied import unapplied
 from domain.cluster import ClusterSpec, KafkaClientSpec
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.errors import Obstacle, Permanent, Transient
 from domain.observed.observation import KafkaView
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.steps import NodeStage
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster

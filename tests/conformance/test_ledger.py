@@ -9,7 +9,6 @@ import pytest
 
 from activities.ports.stores import Ledger
 from domain.cluster import ClusterSpec, KafkaClientSpec
-from domain.decisions import GateName
 from domain.records import (
     Command,
     CommandKind,
@@ -17,6 +16,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
+from domain.zk_to_kraft.steps import GateName
 from ledger.errors import (
     ActiveMigration,
     ClusterIdTaken,

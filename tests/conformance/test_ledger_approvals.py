@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from domain.approvals import Attempt, state_of
-from domain.decisions import GateName
 from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord
+from domain.zk_to_kraft.steps import GateName
 from ledger.ledger import SqlLedger
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
@@ -26,7 +26,7 @@ def an_approval(migration_id: str, name: str = "a", gate: GateName = GateName.FI
 
 def an_attempt(migration_id: str, name: str = "a", step: str = "m1/7", generation: int = 1) -> Attempt:
     lifted = tuple(f"lift-{number}" for number in range(12))
-    return Attempt(step, migration_id, "orders", generation, GateName.FINALIZE, name, EVIDENCE, lifted)
+    return Attempt(step, migration_id, "orders", generation, GateName.FINALIZE, name, EVIDENCE, lifted, is_in_section=True)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from activities.ports.ports import Ports
 from activities.recording import Recording
 from domain.cluster import ClusterSpec
 from domain.contracts import RecordRequest
-from domain.decisions import Finding, GateName, WaitReason
+from domain.decisions import Finding
 from domain.policy import MigrationPolicy
 from domain.records import (
     ACTIVE_STATES,
@@ -27,6 +27,8 @@ from domain.records import (
     Progress,
     Waiting,
 )
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import GateName
 from ledger import migrations
 from ledger.database import Database, Timeouts
 from ledger.errors import (

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.approvals import Attempt
-from domain.decisions import GateName
 from domain.principals import ApiKey, Role, Session, Via
 from domain.records import ApprovalState, Command, CommandKind, EventDraft, MigrationRecord, MigrationState
+from domain.zk_to_kraft.steps import GateName
 from ledger.answered_calls import ABANDONED_AFTER, KEPT_FOR, Begun, KeptAnswer, KeyedCall
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger

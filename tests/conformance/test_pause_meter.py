@@ -17,9 +17,10 @@ from activities.rolling.pauses import PauseMeter
 from domain.canaries import pause_topic_of
 from domain.cluster import ClusterSpec
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.cluster import PlaygroundCluster
 from playground.processes import running
 

@@ -12,7 +12,6 @@ from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
-from domain.decisions import GateName, StepAction, WaitReason
 from domain.diagnosis.blocker_codes import CODES
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
@@ -22,9 +21,12 @@ from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.rolling.configuration_management import ConfigurationState
+from domain.waits import WaitReason
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN, TOPIC_IDS
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CHECKS = (REPOSITORY / "domain" / "checks", REPOSITORY / "domain" / "zk_to_kraft" / "checks")
@@ -112,7 +114,7 @@ def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -
     assert set(re.findall(r"^\| `([a-z-]+(?:<node>)?)` \|", page, re.MULTILINE)) == losses
     phases = re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\| (`[A-Z].*?) \|", page, re.MULTILINE)))
     assert sorted(phases) == sorted(Phase)
-    assert all(f"`{gate}`" in page for gate in GateName if gate is not GateName.FINALIZE)
+    assert all(f"`{gate}`" in page for gate in GateName if gate != GateName.FINALIZE)
     assert all(f"`{state}`" in page for state in (MigrationState.REVERTING, MigrationState.REVERTED))
 
 
@@ -142,8 +144,8 @@ def test_the_comparisons_page_explains_every_word_of_a_report() -> None:
     explained = re.findall(r"^\| `([a-z_-]+)` \|", page, re.MULTILINE)
     assert explained == [*CheckName, *Verdict, *FindingKind]
     reasons = {
-        WaitReason.DRIFT_FOUND,
-        WaitReason.COPY_DIFFERS,
+        ZkWait.DRIFT_FOUND,
+        ZkWait.COPY_DIFFERS,
         WaitReason.MESSAGES_DIFFER,
         WaitReason.CHECK_INCONCLUSIVE,
         WaitReason.CHECKS_WORKER_MISSING,

@@ -25,7 +25,6 @@ from domain.cluster import (
     ZooKeeperSpec,
 )
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Cut, DriftReport, Verdict
@@ -48,6 +47,7 @@ from domain.observed.observation import (
 )
 from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.steps import NodeStage
 from playground.broker_properties import BrokerAddresses, render
 from playground.processes import wait_until
 

@@ -19,13 +19,14 @@ from activities.rolling.roll import Rolling
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import Provisioning
 from domain.approvals import Attempt, Rules, why_not_consumed
-from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
-from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
+from domain.contracts import AssessRequest, RevertOrder, StepOutcome, StepRequest
+from domain.decisions import Decision, Gate, Step
 from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
+from domain.zk_to_kraft.steps import CHECK_OF, GateName, NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
@@ -102,12 +103,13 @@ class Scene:
             artefacts=FakeArtefacts(),
             kinds=SHIPPED_KINDS,
         )
-        activity = {
+        activities: dict[str, Any] = {
             StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
             StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
             StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
             StepAction.REMOVE_CANARIES: Canaries(ports).remove_canaries,
-        }[self.request.step.action]
+        }
+        activity = activities[self.request.step.action]
         request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
         outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
         return outcome
@@ -127,7 +129,7 @@ class KillAfter:
 
 
 def is_roll(step: Step, stage: NodeStage, *, of_controller: bool = False) -> bool:
-    return step.action is StepAction.ROLL_NODE and step.stage is stage and (step.node >= 3000) is of_controller
+    return step.action == StepAction.ROLL_NODE and step.stage == stage and (step.node >= 3000) is of_controller
 
 
 async def approve(ledger: Any, command_id: str, evidence_hash: str) -> str:
@@ -238,7 +240,7 @@ class Walk:
     is_back: bool = False
     accepted: tuple[str, ...] = ()
     generation: int = 1
-    approvals: dict[GateName, str] = field(default_factory=dict)
+    approvals: dict[str, str] = field(default_factory=dict)
     evidence_hash: str = ""
     found: Found = field(default_factory=dict)
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)

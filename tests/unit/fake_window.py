@@ -15,7 +15,8 @@ from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.pace import Pace
 from activities.zk_to_kraft.window.wiping import Wiping
 from domain.contracts import StepOutcome, StepRequest
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners
@@ -67,13 +68,14 @@ async def attempt(
         artefacts=FakeArtefacts(),
         kinds=SHIPPED_KINDS,
     )
-    activity = {
+    activities: dict[str, Any] = {
         StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers, lingering), pace).leave_kraft,
         StepAction.WIPE: Wiping(ports).wipe_kraft,
         StepAction.START_NODE: Starting(ports, FakeListeners(cluster)).start_node,
         StepAction.FAIL_OVER: Starting(ports, FakeListeners(cluster), standing_seconds=0.01).fail_over,
         StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
-    }[request.step.action]
+    }
+    activity = activities[request.step.action]
     outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
     return outcome
 
@@ -99,7 +101,7 @@ async def next_step(walk: Walk) -> StepRequest:
 
 async def go_on(walk: Walk, action: StepAction) -> None:
     """Take steps until one with this action is next."""
-    while (request := await next_step(walk)).step.action is not action:
+    while (request := await next_step(walk)).step.action != action:
         outcome = await attempt(walk, request)
         assert outcome.is_done, (request.step, outcome.blocked)
 

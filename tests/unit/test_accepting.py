@@ -14,11 +14,13 @@ from activities.ports.ports import Ports
 from activities.previewing import Previewing
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
-from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
+from domain.decisions import Decision, Revert, Step, Wait
 from domain.errors import Superseded, Transient
 from domain.observed.observation import Observation, Suspect
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import Command, CommandKind
+from domain.zk_to_kraft.steps import NodeStage
+from domain.zk_to_kraft.waits import ZkWait
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
@@ -320,7 +322,7 @@ def count_looks(monkeypatch: pytest.MonkeyPatch, other: int | None = None) -> li
     async def look(request: AssessRequest, ports: Ports) -> tuple[Assessment, Observation, bytes]:
         assessment, observation, content = await look_and_decide(request, ports)
         is_other = len(decided) == other
-        decided.append(Wait(reason=WaitReason.COPY_NOT_COMPLETE) if is_other else Revert(reason=WaitReason.COPY_CANNOT_FINISH))
+        decided.append(Wait(reason=ZkWait.COPY_NOT_COMPLETE) if is_other else Revert(reason=ZkWait.COPY_CANNOT_FINISH))
         return assessment.model_copy(update={"decision": decided[-1]}), observation, content
 
     monkeypatch.setattr(previewing, "look_and_decide", look)

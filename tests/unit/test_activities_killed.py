@@ -22,10 +22,11 @@ import pytest
 from activities.node_files import METADATA_LOG, before_path, read_mark, sha256_of
 from domain.approvals import Attempt
 from domain.cluster import Role, original_path
-from domain.decisions import GateName, NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.drift.report import CheckName, Verdict
 from domain.errors import Superseded, Unsafe
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from ledger.database import Database
 from ledger.ledger import SqlLedger, open_ledger
 from playground.fakes.checks import FakeChecks
@@ -57,12 +58,12 @@ def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
 
 
 FORWARD: dict[str, Callable[[Step], bool]] = {
-    "provision the first controller": lambda s: s.action is StepAction.PROVISION_CONTROLLER,
+    "provision the first controller": lambda s: s.action == StepAction.PROVISION_CONTROLLER,
     "provision the second controller": lambda s: s.node_id == 3002,
     "roll to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION),
     "roll to kraft": lambda s: is_roll(s, NodeStage.KRAFT),
     "finalize the first controller": lambda s: s.gate is not None,
-    "finalize the last controller": lambda s: s.stage is NodeStage.KRAFT and s.node_id == 3001,
+    "finalize the last controller": lambda s: s.stage == NodeStage.KRAFT and s.node_id == 3001,
 }
 BACK: dict[str, Callable[[Step], bool]] = {
     "roll back to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION),
@@ -70,7 +71,7 @@ BACK: dict[str, Callable[[Step], bool]] = {
     "roll the last one back to zookeeper": lambda s: is_roll(s, NodeStage.ZOOKEEPER) and s.node_id == 3,
 }
 AGAIN: dict[str, Callable[[Step], bool]] = {
-    "provision a controller again": lambda s: s.action is StepAction.PROVISION_CONTROLLER,
+    "provision a controller again": lambda s: s.action == StepAction.PROVISION_CONTROLLER,
     "roll to hybrid again": lambda s: is_roll(s, NodeStage.MIGRATION),
 }
 ALARM: dict[str, Callable[[Step], bool]] = {
@@ -144,7 +145,7 @@ async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Foun
 async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) -> Scene:
     cluster, asked, evidence_hash = road[request.param]
     checks = FakeChecks(Walk(ledger, cluster).copy().ports)
-    if asked.step.stage is NodeStage.KRAFT:
+    if asked.step.stage == NodeStage.KRAFT:
         await checks.publish("orders", "compared copy", "m1", check=CheckName.COPY)
     if GateName.FINALIZE in asked.approvals:
         await approve(ledger, "approval", evidence_hash)
@@ -349,7 +350,7 @@ async def test_a_proof_that_no_policy_of_ours_gives_the_time_for_says_how_well_i
 async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:
     """Killed after the mark, or after the file; meanwhile another node has died. A node that can wait is not stopped."""
     step = scene.request.step
-    if step.action is not StepAction.ROLL_NODE or is_roll(step, NodeStage.MIGRATION, of_controller=True):
+    if step.action != StepAction.ROLL_NODE or is_roll(step, NodeStage.MIGRATION, of_controller=True):
         return  # The highest alarm waits for nobody.
     _, calls = await untouched(scene)
     found = scene.cluster.nodes[scene.request.step.node].process.identity
@@ -393,7 +394,7 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    if scene.request.step.action is not StepAction.ROLL_NODE:
+    if scene.request.step.action != StepAction.ROLL_NODE:
         return
     clock = itertools.chain((0.0,), itertools.repeat(21.0))
     monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: next(clock))

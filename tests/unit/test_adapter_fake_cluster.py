@@ -7,12 +7,12 @@ import pytest
 from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
-from domain.decisions import NodeStage
 from domain.errors import Transient
 from domain.observed.observation import MigrationGauge, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes import hands
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

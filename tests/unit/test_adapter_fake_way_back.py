@@ -11,8 +11,8 @@ from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode
 from activities.shipped_kinds import SHIPPED_KINDS
-from domain.decisions import NodeStage
 from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, NodeMetrics, Observation
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes import hands
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

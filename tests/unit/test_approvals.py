@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from domain.approvals import Attempt, Rules, effect_of, is_held, seen, state_of, told_of, why_not_consumed
-from domain.decisions import GateName
 from domain.policy import MigrationPolicy
 from domain.principals import Via
 from domain.records import ApprovalState, Command, CommandKind
+from domain.zk_to_kraft.steps import FINAL_GATES, GateName
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -41,7 +41,8 @@ def approval(state: ApprovalState = ApprovalState.ARMED, gate: GateName = GateNa
 
 def attempt(**changes: Any) -> Attempt:
     asked = {"id": "m1/7", "migration_id": "m1", "cluster": "orders", "generation": 1, "gate": GateName.FINALIZE}
-    return Attempt(**asked | {"command_id": "a", "evidence_hash": EVIDENCE} | changes)
+    asked |= {"command_id": "a", "evidence_hash": EVIDENCE} | changes
+    return Attempt(**asked, is_in_section=asked["gate"] in FINAL_GATES)
 
 
 HOLD, RESUME = a_command(CommandKind.HOLD), a_command(CommandKind.RESUME, gate=GateName.FINALIZE)
@@ -82,7 +83,7 @@ def test_a_rejection_of_what_is_consumed_says_when() -> None:
 
 
 def test_a_hold_within_an_irreversible_section_names_its_gate() -> None:
-    assert effect_of(HOLD, [approval(ApprovalState.CONSUMED)], RULES, NOW).command.gate is GateName.FINALIZE
+    assert effect_of(HOLD, [approval(ApprovalState.CONSUMED)], RULES, NOW).command.gate == GateName.FINALIZE
     assert effect_of(HOLD, [approval(ApprovalState.DONE), approval(name="b")], RULES, NOW).command.gate is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.contracts import Assessment
-from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Done, Gate, Revert, Step, Wait
 from domain.observed.observation import (
     ControllerZnode,
     MigrationGauge,
@@ -24,12 +24,15 @@ from domain.observed.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess, sight_of
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.conftest import (
     LEADER,
@@ -174,7 +177,7 @@ def test_a_consumed_approval_is_bound_to_its_evidence_until_a_controller_shows_i
     assert judged(SOAK, replace(ruling, is_held=True)).decision.decision == "step"
     held = judged(moved, replace(ruling, is_held=True))
     assert isinstance(held.decision, Wait)
-    assert held.decision.reason is WaitReason.HELD
+    assert held.decision.reason == WaitReason.HELD
     assert held.gate is not None, "a person can decide on the new evidence while it is held"
 
 
@@ -202,7 +205,7 @@ def test_the_soak_is_awaited() -> None:
     policy = MigrationPolicy(min_soak=timedelta(hours=2))
     decision = judged(SOAK, policy=policy).decision
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.SOAK_NOT_OVER
+    assert decision.reason == WaitReason.SOAK_NOT_OVER
     assert isinstance(judged(later(SOAK), policy=policy).decision, Gate)
 
 
@@ -232,7 +235,7 @@ def test_dead_dual_write_is_named_behind_every_other_wait_and_wakes_a_watch() ->
         assert dead.digest != well.digest
         assert isinstance(dead.decision, Wait)
         assert isinstance(well.decision, Wait)
-        assert dead.decision.reason is well.decision.reason
+        assert dead.decision.reason == well.decision.reason
         assert "dual write has died" in dead.decision.detail
         assert "dual write has died" not in well.decision.detail
         waiting = waiting_of(dead, NOW, "held by anna")
@@ -245,7 +248,7 @@ def test_a_left_over_copy_is_named() -> None:
     left = MigrationZnode(controller_id=9, controller_epoch=1, offset=105)
     decision = judged(with_zookeeper(observation(Point.CONTROLLERS_UP), migration=left)).decision
     assert isinstance(decision, Wait)
-    assert (decision.reason, decision.objects) == (WaitReason.COPY_LEFT_OVER, ("/migration",))
+    assert (decision.reason, decision.objects) == (ZkWait.COPY_LEFT_OVER, ("/migration",))
 
 
 def test_a_wait_names_at_most_twenty_objects_and_stays_small() -> None:
@@ -289,7 +292,7 @@ def test_a_lost_flag_is_given_back_whatever_is_held_or_silent() -> None:
     silent = with_part(with_file(SOAK, 3001, text_at(SPEC, 3001, NodeStage.KRAFT)), 3001, metrics=None)
     alarm = judged(silent).decision
     assert isinstance(alarm, Wait)
-    assert (alarm.reason, alarm.objects) == (WaitReason.CONTROLLER_LOST_ITS_FLAG, ("controller-3001",))
+    assert (alarm.reason, alarm.objects) == (ZkWait.CONTROLLER_LOST_ITS_FLAG, ("controller-3001",))
 
 
 def test_steps_are_counted_up_to_their_number() -> None:
@@ -336,7 +339,7 @@ def test_a_loss_that_nobody_accepted_is_named() -> None:
     catching_up = with_metrics(with_zookeeper(observation(Point.DUAL_WRITE), migration=behind), LEADER, write_behind_lag=498)
     waiting = judged(catching_up, reverting(*ORIGINALS)).decision
     assert isinstance(waiting, Wait)
-    assert waiting.reason is WaitReason.DUAL_WRITE_NOT_CURRENT
+    assert waiting.reason == ZkWait.DUAL_WRITE_NOT_CURRENT
     assert "metadata-changes: " in waiting.detail
     accepted = judged(catching_up, reverting(*ORIGINALS, "metadata-changes")).decision
     assert accepted == Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
@@ -354,14 +357,14 @@ def test_only_what_the_window_mends_by_itself_is_left_to_it(hazards: tuple[Suspe
     dead = dead.model_copy(update={"failover_hazards": hazards})
     forward = judged(dead).decision
     assert isinstance(forward, Wait)
-    assert forward.reason is WaitReason.FAILOVER_WOULD_HURT
+    assert forward.reason == ZkWait.FAILOVER_WOULD_HURT
     assert hazards is None or forward.objects == tuple(hazard.what for hazard in hazards)
     back = judged(dead, reverting(*ORIGINALS)).decision
     if hazards == (HALF,):
         assert back == Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
     else:
         assert isinstance(back, Wait)
-        assert back.reason is WaitReason.FAILOVER_WOULD_HURT
+        assert back.reason == ZkWait.FAILOVER_WOULD_HURT
 
 
 def test_an_approved_finalize_means_nothing_on_the_way_back() -> None:
@@ -374,7 +377,7 @@ def test_what_turns_us_round_is_named() -> None:
     claim = ControllerZnode(broker_id=LEADER, kraft_epoch=7, is_ephemeral=False)
     left = MigrationZnode(controller_id=9, controller_epoch=1, offset=LOG_END + 105)
     stale = judged(with_zookeeper(observation(Point.HYBRID), controller=claim, migration=left)).decision
-    assert stale == Revert(reason=WaitReason.COPY_LEFT_OVER, objects=("/migration",))
+    assert stale == Revert(reason=ZkWait.COPY_LEFT_OVER, objects=("/migration",))
     begun = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=-1)
     failed = with_zookeeper(observation(Point.HYBRID), controller=claim, migration=begun)
     for controller in SPEC.controllers:
@@ -383,7 +386,7 @@ def test_what_turns_us_round_is_named() -> None:
     failed = failed.model_copy(update={"poisoned_znodes": (poison,)})
     decision = judged(failed).decision
     assert isinstance(decision, Revert)
-    assert (decision.reason, decision.objects) == (WaitReason.COPY_CANNOT_FINISH, ("/config/users/bob",))
+    assert (decision.reason, decision.objects) == (ZkWait.COPY_CANNOT_FINISH, ("/config/users/bob",))
     assert "SCRAM" in decision.detail
     asked = judged(failed, policy=MigrationPolicy(revert_failed_copy=False)).decision
     assert isinstance(asked, Wait)
@@ -480,8 +483,8 @@ def test_any_observation_has_a_situation_and_a_decision(
 
 def gives_a_flag_back(decision: Decision) -> bool:
     """The one thing that waits for no answer: an election would make the migration final."""
-    is_roll = isinstance(decision, Step) and decision.action is StepAction.ROLL_NODE
-    return is_roll and decision.node > 3000 and decision.stage is NodeStage.MIGRATION
+    is_roll = isinstance(decision, Step) and decision.action == StepAction.ROLL_NODE
+    return is_roll and decision.node > 3000 and decision.stage == NodeStage.MIGRATION
 
 
 @settings(deadline=None, max_examples=100)

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from activities.blockers.worth_looking import worth_reading
-from domain.decisions import NodeStage
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
@@ -20,6 +19,7 @@ from domain.observed.observation import (
 from domain.observed.parts import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.decisions import NodeStage
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.machines.node_output import NodeOutput
@@ -13,6 +12,7 @@ from domain.observed.observation import (
     Process,
 )
 from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.blocked import BEFORE, DUAL, GAPS, HYBRID, SAID, SPEC, STARTED, dead, found, keys, looked_at, rolling, silent
 from tests.unit.conftest import (
     LEADER,

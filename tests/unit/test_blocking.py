@@ -30,7 +30,7 @@ from activities.reaching import Unresolved
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
-from domain.decisions import Intent, NodeStage, WaitReason
+from domain.decisions import Intent
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.machines.notes import Facts, MachineNote
 from domain.diagnosis.machines.vital_signs import VitalSigns
@@ -42,7 +42,9 @@ from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.quorum_log.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
+from domain.waits import WaitReason
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll

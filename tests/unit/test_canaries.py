@@ -28,9 +28,10 @@ from domain.canaries import (
     pause_topic_of,
     to_remove,
 )
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.errors import Superseded
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.clients import FakeClient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
@@ -42,7 +43,7 @@ IMPATIENT = WITH_CANARIES.model_copy(update={"restart_deadline": timedelta(milli
 
 
 def is_try(step: Step, stage: NodeStage, node_id: int) -> bool:
-    return step.action is StepAction.TRY_CANARIES and (step.stage, step.node_id) == (stage, node_id)
+    return step.action == StepAction.TRY_CANARIES and (step.stage, step.node_id) == (stage, node_id)
 
 
 STEPS = {
@@ -108,7 +109,7 @@ async def test_each_restarted_broker_is_tried_before_the_next_one_restarts_and_n
     ]
     actions = [s.action for s in taken]
     first_copy = actions.index(StepAction.COMPARE_COPY)
-    tried = [s.node_id for s in taken[first_copy:] if s.action is StepAction.TRY_CANARIES]
+    tried = [s.node_id for s in taken[first_copy:] if s.action == StepAction.TRY_CANARIES]
     assert tried == [1, 1, 2, 3], "the last one's only once the copy has been compared"
     assert cluster.deleted_topics == []
 
@@ -314,7 +315,7 @@ def test_is_owed_by_the_rolls_of_brokers_only_and_only_where_the_policy_says_so(
 async def test_without_a_policy_nothing_is_owed_or_made() -> None:
     cluster = fake()
     walk = Walk(LedgerInMemory(cluster), cluster)
-    await walk.to("gate", {"a canary": lambda s: s.action is StepAction.TRY_CANARIES})
+    await walk.to("gate", {"a canary": lambda s: s.action == StepAction.TRY_CANARIES})
     assert not walk.found
     assert any(is_roll(Step(action=StepAction.ROLL_NODE, node_id=1, stage=NodeStage.KRAFT), NodeStage.KRAFT) for _ in "1")
 

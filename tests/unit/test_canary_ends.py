@@ -7,7 +7,8 @@ import pytest
 
 from activities.node_files import read_mark
 from domain.canaries import Canary, canary_of, is_reserved, pause_topic_of
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.fakes.topics import FakeTopic

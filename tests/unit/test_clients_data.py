@@ -6,15 +6,18 @@ from datetime import timedelta
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Gate, Step, Wait
 from domain.drift.messages import MessageRule, rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.observed.observation import MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.evidence import NO_BASELINE
+from domain.zk_to_kraft.steps import NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy(min_soak=timedelta(0))
@@ -46,7 +49,7 @@ def judged(
     return assess(seen, SPEC, policy, ruled, "artefact")
 
 
-def reason_of(assessment: Assessment) -> WaitReason:
+def reason_of(assessment: Assessment) -> str:
     assert isinstance(assessment.decision, Wait)
     return assessment.decision.reason
 
@@ -62,20 +65,20 @@ def test_clients_data_is_looked_at_before_the_first_broker_is_restarted_and_once
     assert judged(BEFORE).decision == CAPTURES
     decision = judged(BEFORE, BASELINE).decision
     assert isinstance(decision, Step)
-    assert decision.action is StepAction.ROLL_NODE
+    assert decision.action == StepAction.ROLL_NODE
     ages = look(CheckName.BASELINE, age=timedelta(days=90))
     assert judged(BEFORE, ages).decision == decision, "before is before"
 
 
 def test_what_keeps_the_first_broker_from_its_restart_comes_first() -> None:
     left = MigrationZnode(controller_id=9, controller_epoch=1, offset=105)
-    assert reason_of(judged(with_zookeeper(BEFORE, migration=left))) is WaitReason.COPY_LEFT_OVER
+    assert reason_of(judged(with_zookeeper(BEFORE, migration=left))) == ZkWait.COPY_LEFT_OVER
 
 
 def test_a_look_in_vain_is_waited_for_by_name_and_taken_again() -> None:
     vain = look(CheckName.BASELINE, Verdict.INCONCLUSIVE, not_read=("segments of broker-2: no answer",))
     waiting = judged(BEFORE, vain)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert waiting.decision.objects == ("segments of broker-2: no answer",)
     old = look(CheckName.BASELINE, Verdict.INCONCLUSIVE, POLICY.recheck_interval)
     assert judged(BEFORE, old).decision == CAPTURES
@@ -83,7 +86,7 @@ def test_a_look_in_vain_is_waited_for_by_name_and_taken_again() -> None:
 
 def test_without_its_worker_nothing_is_restarted() -> None:
     missed = Ruling(unchecked_since=BEFORE.ended_at - SECOND)
-    assert reason_of(judged(BEFORE, ruling=missed)) is WaitReason.CHECKS_WORKER_MISSING
+    assert reason_of(judged(BEFORE, ruling=missed)) == WaitReason.CHECKS_WORKER_MISSING
     later = Ruling(unchecked_since=BEFORE.ended_at - POLICY.recheck_interval)
     assert judged(BEFORE, ruling=later).decision == CAPTURES
 
@@ -92,7 +95,7 @@ def test_a_policy_that_asks_for_none_gets_none() -> None:
     policy = MigrationPolicy(min_soak=timedelta(0), compare_messages=False)
     decision = judged(BEFORE, policy=policy).decision
     assert isinstance(decision, Step)
-    assert decision.action is StepAction.ROLL_NODE
+    assert decision.action == StepAction.ROLL_NODE
     assert isinstance(judged(SOAK, BASELINE, policy=policy).decision, Gate)
 
 
@@ -121,7 +124,7 @@ def test_where_there_is_nothing_to_compare_with_the_evidence_says_so() -> None:
 def test_what_is_lost_closes_the_gate_and_is_named() -> None:
     lost = look(CheckName.MESSAGES, Verdict.DRIFT, first=(found(),))
     waiting = judged(SOAK, BASELINE, lost)
-    assert reason_of(waiting) is WaitReason.MESSAGES_DIFFER
+    assert reason_of(waiting) == WaitReason.MESSAGES_DIFFER
     assert waiting.decision.objects == ("batch orders-0 broker-1 offset 10",)
     assert judged(SOAK, BASELINE, replace_age(lost, POLICY.recheck_interval)).decision == COMPARES
 
@@ -161,14 +164,14 @@ def test_what_happens_in_any_week_does_not_close_the_gate(harmless: DriftFinding
 def test_a_look_that_could_not_be_had_closes_the_gate() -> None:
     vain = look(CheckName.MESSAGES, Verdict.INCONCLUSIVE, not_read=("now: segments of broker-1: no answer",))
     waiting = judged(SOAK, BASELINE, vain)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert waiting.decision.objects == ("now: segments of broker-1: no answer",)
 
 
 def test_a_drift_of_the_metadata_is_named_before_anything_else() -> None:
     drift = report_of(SOAK, Verdict.DRIFT)
     ruled = Ruling(reports=(drift,), baseline=BASELINE)
-    assert reason_of(assess(SOAK, SPEC, POLICY, ruled, "artefact")) is WaitReason.DRIFT_FOUND
+    assert reason_of(assess(SOAK, SPEC, POLICY, ruled, "artefact")) == ZkWait.DRIFT_FOUND
 
 
 def test_an_old_look_is_taken_anew_and_whoever_sees_the_gate_goes_on_seeing_it() -> None:
@@ -186,14 +189,14 @@ def test_a_look_that_found_everyday_changes_only_and_did_not_see_everything_open
     silent = ("now: segments of broker-2: no answer",)
     report = look(CheckName.MESSAGES, Verdict.DRIFT, first=(found(Severity.WARN),), not_read=silent)
     waiting = judged(SOAK, BASELINE, report)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert waiting.decision.objects == silent
 
 
 def test_a_clean_look_by_other_rules_is_none() -> None:
     foreign = look(CheckName.MESSAGES, rules_fingerprint="another version's")
     waiting = judged(SOAK, BASELINE, foreign)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert "other rules" in waiting.decision.detail
 
 
@@ -210,7 +213,7 @@ def test_a_look_that_takes_long_is_not_taken_again_at_once() -> None:
     lost = look(CheckName.MESSAGES, Verdict.DRIFT, first=(found(),))
     ended_at = SOAK.ended_at - timedelta(minutes=50)
     slow = lost.model_copy(update={"started_at": ended_at - timedelta(minutes=10), "ended_at": ended_at})
-    assert reason_of(judged(SOAK, BASELINE, slow)) is WaitReason.MESSAGES_DIFFER
+    assert reason_of(judged(SOAK, BASELINE, slow)) == WaitReason.MESSAGES_DIFFER
     later = slow.model_copy(
         update={"started_at": slow.started_at - timedelta(hours=1), "ended_at": ended_at - timedelta(hours=1)}
     )
@@ -223,5 +226,5 @@ def test_a_missing_worker_is_explained_with_the_report_that_is_due() -> None:
         reports=(old,), baseline=BASELINE, messages=look(CheckName.MESSAGES), unchecked_since=SOAK.ended_at - SECOND
     )
     waiting = assess(SOAK, SPEC, POLICY, missed, "artefact")
-    assert reason_of(waiting) is WaitReason.CHECKS_WORKER_MISSING
+    assert reason_of(waiting) == WaitReason.CHECKS_WORKER_MISSING
     assert old.id in waiting.decision.detail

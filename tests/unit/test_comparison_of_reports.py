@@ -6,17 +6,20 @@ from typing import Any
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import Gate, GateName, Step, StepAction, Wait, WaitReason
+from domain.decisions import Gate, Step, Wait
 from domain.drift.records import Severity
 from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import NO_REPORT, claim_of, names_of
 from domain.zk_to_kraft.losses import DRIFT
 from domain.zk_to_kraft.preview import preview_of
+from domain.zk_to_kraft.steps import GateName, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import LEADER, NOW, Point, cluster_spec, observation, report_of, with_zookeeper
 
 SPEC = cluster_spec()
@@ -97,16 +100,16 @@ def test_a_clean_report_opens_the_gate_until_it_is_old() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason"), [(Verdict.DRIFT, WaitReason.DRIFT_FOUND), (Verdict.INCONCLUSIVE, WaitReason.CHECK_INCONCLUSIVE)]
+    ("verdict", "reason"), [(Verdict.DRIFT, ZkWait.DRIFT_FOUND), (Verdict.INCONCLUSIVE, WaitReason.CHECK_INCONCLUSIVE)]
 )
 def test_what_is_not_clean_is_waited_for_and_compared_again(verdict: Verdict, reason: WaitReason) -> None:
     young, old = (report_of(SOAK, verdict, POLICY.recheck_interval - timedelta(seconds=s)) for s in (1, 0))
     waiting, again = judged(young), judged(old)
     assert isinstance(waiting.decision, Wait)
-    assert waiting.decision.reason is reason
+    assert waiting.decision.reason == reason
     assert again.decision == COMPARES
     assert isinstance(again.stands, Wait)
-    assert again.stands.reason is reason
+    assert again.stands.reason == reason
 
 
 def test_an_approval_does_not_end_it_on_an_old_report_or_a_drift() -> None:
@@ -115,7 +118,7 @@ def test_an_approval_does_not_end_it_on_an_old_report_or_a_drift() -> None:
     ruled = {"approvals": {GateName.FINALIZE: GivenApproval(evidence_hash=gate.evidence_hash)}}
     ends = judged(report_of(SOAK), **ruled).decision
     assert isinstance(ends, Step)
-    assert ends.gate is GateName.FINALIZE
+    assert ends.gate == GateName.FINALIZE
     old = judged(report_of(SOAK, age=POLICY.max_report_age), **ruled)
     assert (old.decision, old.stands) == (COMPARES, None)
     assert isinstance(judged(drifted(), **ruled).decision, Wait)
@@ -130,10 +133,10 @@ LONG_AND_CLEAN = cut_at(10, CLEAN, began=50, ended=1)
 @pytest.mark.parametrize(
     ("others", "reason"),
     [
-        ([cut_at(11, DRIFTED, began=40, ended=30)], WaitReason.DRIFT_FOUND),
-        ([cut_at(10, DRIFTED, began=40, ended=30)], WaitReason.DRIFT_FOUND),
-        ([cut_at(10, DRIFTED, began=50, ended=30)], WaitReason.DRIFT_FOUND),
-        ([cut_at(11, DRIFTED, began=55, ended=30)], WaitReason.DRIFT_FOUND),
+        ([cut_at(11, DRIFTED, began=40, ended=30)], ZkWait.DRIFT_FOUND),
+        ([cut_at(10, DRIFTED, began=40, ended=30)], ZkWait.DRIFT_FOUND),
+        ([cut_at(10, DRIFTED, began=50, ended=30)], ZkWait.DRIFT_FOUND),
+        ([cut_at(11, DRIFTED, began=55, ended=30)], ZkWait.DRIFT_FOUND),
         ([cut_at(-1, VAIN, began=40, ended=30)], WaitReason.CHECK_INCONCLUSIVE),
         ([cut_at(9, DRIFTED, began=40, ended=30)], None),
         ([cut_at(10, DRIFTED, began=60, ended=30)], None),
@@ -146,7 +149,7 @@ def test_the_newest_report_is_the_one_that_was_cut_last(others: list[DriftReport
     """A long one that ends last says how it was when it began."""
     for reports in ([LONG_AND_CLEAN, *others], [*others, LONG_AND_CLEAN]):
         decision = judged_by(reports).decision
-        assert (decision.reason if isinstance(decision, Wait) else None) is reason
+        assert (decision.reason if isinstance(decision, Wait) else None) == reason
         assert isinstance(decision, Wait | Gate)
 
 
@@ -219,7 +222,7 @@ def test_a_clean_report_of_other_rules_opens_no_gate() -> None:
     )
     waiting = judged(young).decision
     assert isinstance(waiting, Wait)
-    assert waiting.reason is WaitReason.CHECK_INCONCLUSIVE
+    assert waiting.reason == WaitReason.CHECK_INCONCLUSIVE
     assert "other rules" in waiting.detail
     assert judged(old).decision == COMPARES
 
@@ -227,7 +230,7 @@ def test_a_clean_report_of_other_rules_opens_no_gate() -> None:
 def test_a_drift_of_other_rules_is_a_drift_still() -> None:
     waiting = judged(drifted(rules_fingerprint="others")).decision
     assert isinstance(waiting, Wait)
-    assert waiting.reason is WaitReason.DRIFT_FOUND
+    assert waiting.reason == ZkWait.DRIFT_FOUND
 
 
 def test_another_report_is_other_evidence() -> None:
@@ -257,7 +260,7 @@ def test_where_zookeeper_is_given_up_the_evidence_says_that_nothing_was_compared
     policy = MigrationPolicy(min_zookeeper_silence=timedelta(0))
     assessment = judged(report_of(SOAK), silent, policy)
     assert isinstance(assessment.decision, Gate)
-    assert assessment.decision.name is GateName.FINALIZE_WITHOUT_RETURN
+    assert assessment.decision.name == GateName.FINALIZE_WITHOUT_RETURN
     assert assessment.gate is not None
     assert assessment.gate.evidence["report"] == NO_REPORT
 

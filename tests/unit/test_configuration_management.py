@@ -17,12 +17,14 @@ from activities.rolling.configuration_management import ConfigurationManaging
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ClusterSpec
 from domain.contracts import StepOutcome
-from domain.decisions import Done, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
+from domain.decisions import Done, Refuse, Step, Wait
 from domain.errors import Superseded, Unsafe
 from domain.observed.observation import PauseMark
 from domain.policy import MigrationPolicy
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import sight_of
 from domain.zk_to_kraft.preview import preview_of
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec, with_hooks
@@ -33,7 +35,7 @@ EVERYBODY = {1, 2, 3, 3001, 3002, 3003}
 
 
 def is_provision(step: Step) -> bool:
-    return step.action is StepAction.PROVISION_CONTROLLER
+    return step.action == StepAction.PROVISION_CONTROLLER
 
 
 def is_to_hybrid(step: Step) -> bool:
@@ -49,7 +51,7 @@ def is_final(step: Step) -> bool:
 
 
 def is_release(step: Step) -> bool:
-    return step.action is StepAction.RELEASE_CONFIGURATION
+    return step.action == StepAction.RELEASE_CONFIGURATION
 
 
 def a_walk(spec: ClusterSpec | None = None) -> Walk:

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.decisions import Step, Wait, WaitReason
+from domain.decisions import Step, Wait
+from domain.waits import WaitReason
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec, with_hooks
 from tests.unit.fake_walk import POLICY, KillAfter, Killed, LedgerInMemory, Scene, Walk
@@ -124,7 +125,7 @@ async def test_brokers_of_a_wave_are_all_started_again_although_every_hook_is_br
     assert all(runs(scene.cluster, node_id) for node_id in down)
     decision = await later.decision()
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.CONFIGURATION_RUNS
+    assert decision.reason == WaitReason.CONFIGURATION_RUNS
 
 
 async def test_a_controller_whose_file_is_there_is_started_although_its_hook_is_broken() -> None:

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from domain.cluster import ClusterSpec
-from domain.decisions import NodeStage
 from domain.observed.observation import NodeView, Observation, PauseMark
 from domain.plans import Asked
 from domain.policy import MigrationPolicy
@@ -18,6 +17,7 @@ from domain.rolling.change import NodeFile
 from domain.rolling.configuration_management import NOTHING_PAUSED, NOTHING_WRITTEN
 from domain.zk_to_kraft.planning.plan import plan_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import NOW, Point, broker_text, cluster_spec, observation, text_at, with_file, with_metrics, with_node
 
 BARE = cluster_spec()

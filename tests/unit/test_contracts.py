@@ -19,7 +19,6 @@ from activities.worker import cluster_activities, watch_activities
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts
 from domain import contracts
 from domain.contracts import (
-    CHECK_OF,
     WORKFLOW_TYPE,
     ActivityName,
     AdoptRequest,
@@ -40,7 +39,7 @@ from domain.contracts import (
     StepOutcome,
     StepRequest,
 )
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.questions import (
     BlockersRequest,
     BlockersSeen,
@@ -54,6 +53,7 @@ from domain.questions import (
 )
 from domain.records import CommandKind
 from domain.sentences import SUMMARIES
+from domain.zk_to_kraft.steps import CHECK_OF, NodeStage, StepAction
 from workflows.calls import ACTIVITY_OF
 from workflows.telling import summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration

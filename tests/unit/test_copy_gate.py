@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Gate, Step, Wait
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.observed.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import CopyReports
 from domain.zk_to_kraft.evidence import NO_BASELINE
+from domain.zk_to_kraft.steps import NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_metrics, with_zookeeper
 from tests.unit.test_clients_data import BASELINE, reason_of
 
@@ -59,7 +62,7 @@ def judged(
     return assess(seen, spec, policy, replace(known, of_copy=replace(others, kept=kept, copy=copy)), "artefact")
 
 
-def action_of(assessment: Assessment) -> StepAction:
+def action_of(assessment: Assessment) -> str:
     assert isinstance(assessment.decision, Step), assessment.decision
     return assessment.decision.action
 
@@ -69,13 +72,13 @@ def action_of(assessment: Assessment) -> StepAction:
 
 def test_zookeepers_metadata_is_kept_right_before_the_last_broker_is_restarted() -> None:
     assert judged(LAST).decision == KEEPS
-    assert action_of(judged(LAST, kept=kept())) is StepAction.ROLL_NODE
-    assert action_of(judged(observation(Point.CONTROLLERS_UP))) is StepAction.ROLL_NODE, "the first of three starts no copy"
+    assert action_of(judged(LAST, kept=kept())) == StepAction.ROLL_NODE
+    assert action_of(judged(observation(Point.CONTROLLERS_UP))) == StepAction.ROLL_NODE, "the first of three starts no copy"
 
 
 def test_clients_data_comes_first() -> None:
     policy = MigrationPolicy(min_soak=timedelta(0))
-    assert action_of(judged(LAST, policy, baseline=None)) is StepAction.CAPTURE_BASELINE
+    assert action_of(judged(LAST, policy, baseline=None)) == StepAction.CAPTURE_BASELINE
 
 
 def test_what_was_kept_long_ago_is_kept_anew() -> None:
@@ -86,14 +89,14 @@ def test_what_was_kept_long_ago_is_kept_anew() -> None:
 def test_what_could_not_be_kept_is_waited_for_by_name() -> None:
     vain = kept(verdict=Verdict.INCONCLUSIVE, not_read=("/config/topics/orders is no JSON",))
     waiting = judged(LAST, kept=vain)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert waiting.decision.objects == ("/config/topics/orders is no JSON",)
     again = kept(verdict=Verdict.INCONCLUSIVE, age=POLICY.recheck_interval)
     assert judged(LAST, kept=again).decision == KEEPS
 
 
 def test_without_its_worker_the_copy_is_not_started() -> None:
-    assert reason_of(judged(LAST, unchecked_since=LAST.ended_at - SECOND)) is WaitReason.CHECKS_WORKER_MISSING
+    assert reason_of(judged(LAST, unchecked_since=LAST.ended_at - SECOND)) == WaitReason.CHECKS_WORKER_MISSING
 
 
 # ---- after it ----
@@ -101,10 +104,10 @@ def test_without_its_worker_the_copy_is_not_started() -> None:
 
 def test_the_copy_is_compared_before_any_broker_depends_on_it_and_once() -> None:
     assert judged(COPIED, kept=kept(COPIED)).decision == COMPARES
-    assert action_of(judged(COPIED, kept=kept(COPIED), copy=copied())) is StepAction.ROLL_NODE
+    assert action_of(judged(COPIED, kept=kept(COPIED), copy=copied())) == StepAction.ROLL_NODE
     ages = copied(age=timedelta(days=90))
     long_ago = kept(COPIED, age=timedelta(days=91))
-    assert action_of(judged(COPIED, kept=long_ago, copy=ages)) is StepAction.ROLL_NODE, "it does not change any more"
+    assert action_of(judged(COPIED, kept=long_ago, copy=ages)) == StepAction.ROLL_NODE, "it does not change any more"
 
 
 def test_dual_write_that_died_is_mended_first() -> None:
@@ -115,29 +118,29 @@ def test_dual_write_that_died_is_mended_first() -> None:
 
 def test_what_the_copy_has_lost_keeps_all_brokers_where_they_can_go_back_from() -> None:
     waiting = judged(COPIED, kept=kept(COPIED), copy=LACKS)
-    assert reason_of(waiting) is WaitReason.COPY_DIFFERS
+    assert reason_of(waiting) == ZkWait.COPY_DIFFERS
     assert waiting.decision.objects == ("topic orders",)
     assert "topic orders" in waiting.decision.detail
     old = LACKS.model_copy(update={"started_at": LACKS.started_at - timedelta(days=1), "ended_at": LACKS.ended_at})
-    assert reason_of(judged(COPIED, kept=kept(COPIED, age=timedelta(days=2)), copy=old)) is WaitReason.COPY_DIFFERS
+    assert reason_of(judged(COPIED, kept=kept(COPIED, age=timedelta(days=2)), copy=old)) == ZkWait.COPY_DIFFERS
 
 
 def test_it_closes_finalize_as_well_and_whoever_began_later_sees_it() -> None:
-    assert reason_of(judged(SOAK, copy=LACKS)) is WaitReason.COPY_DIFFERS
+    assert reason_of(judged(SOAK, copy=LACKS)) == ZkWait.COPY_DIFFERS
     assert isinstance(judged(SOAK, kept=kept(SOAK), copy=copied()).decision, Gate)
 
 
 def test_a_copy_that_could_not_be_compared_is_compared_again() -> None:
     vain = copied(Verdict.INCONCLUSIVE, not_read=("no controller says that it is active; controller-3001: refused",))
     waiting = judged(COPIED, kept=kept(COPIED), copy=vain)
-    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
     assert waiting.decision.objects == ("no controller says that it is active",)
     later = copied(Verdict.INCONCLUSIVE, age=POLICY.recheck_interval)
     assert judged(COPIED, kept=kept(COPIED), copy=later).decision == COMPARES
 
 
 def test_where_nothing_was_kept_nothing_is_compared_and_the_evidence_says_so() -> None:
-    assert action_of(judged(COPIED)) is StepAction.ROLL_NODE
+    assert action_of(judged(COPIED)) == StepAction.ROLL_NODE
     gate = judged(SOAK).gate
     assert gate is not None
     assert gate.evidence["copy"] == NO_BASELINE
@@ -151,8 +154,8 @@ def test_an_approval_binds_to_the_report_on_the_copy() -> None:
 
 def test_a_policy_that_asks_for_none_gets_none() -> None:
     policy = POLICY.model_copy(update={"compare_copy": False})
-    assert action_of(judged(LAST, policy)) is StepAction.ROLL_NODE
-    assert action_of(judged(COPIED, policy, kept=kept(COPIED))) is StepAction.ROLL_NODE
+    assert action_of(judged(LAST, policy)) == StepAction.ROLL_NODE
+    assert action_of(judged(COPIED, policy, kept=kept(COPIED))) == StepAction.ROLL_NODE
 
 
 # ---- with what it is compared ----
@@ -229,16 +232,16 @@ def test_a_report_on_the_copy_before_is_none() -> None:
 def test_while_the_copy_does_not_come_what_was_kept_for_it_is_kept_anew() -> None:
     waiting = observation(Point.HYBRID)
     young = judged(waiting, kept=kept(waiting))
-    assert reason_of(young) is WaitReason.COPY_NOT_COMPLETE
+    assert reason_of(young) == ZkWait.COPY_NOT_COMPLETE
     assert judged(waiting, kept=kept(waiting, age=POLICY.max_report_age)).decision == KEEPS
-    assert reason_of(judged(waiting, POLICY.model_copy(update={"compare_copy": False}))) is WaitReason.COPY_NOT_COMPLETE
+    assert reason_of(judged(waiting, POLICY.model_copy(update={"compare_copy": False}))) == ZkWait.COPY_NOT_COMPLETE
 
 
 def test_the_verdict_stands_by_whatever_rules_it_was_made() -> None:
     """The copy does not change any more, and what was kept cannot be read by others."""
     old_rules = {"rules_fingerprint": "of another version"}
     rolls = judged(COPIED, kept=kept(COPIED, age=timedelta(hours=1), **old_rules), copy=copied(**old_rules))
-    assert action_of(rolls) is StepAction.ROLL_NODE
+    assert action_of(rolls) == StepAction.ROLL_NODE
 
 
 def test_a_drift_of_what_changes_by_itself_is_named_too() -> None:

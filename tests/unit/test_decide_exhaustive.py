@@ -7,21 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.decisions import (
-    Decision,
-    Done,
-    Gate,
-    GateName,
-    Intent,
-    NodeStage,
-    Refuse,
-    Revert,
-    Step,
-    StepAction,
-    Wait,
-    WaitReason,
-)
+from domain.decisions import Decision, Done, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.health.canary_debt import CanaryDebt
+from domain.waits import WaitReason
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -36,7 +24,9 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
+from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.walk_of_situations import (
     BOOL,
     BROKER_FIELDS,
@@ -206,7 +196,7 @@ def check_irreversible(s: Any, terms: Any, step: Step) -> None:
     if s.quorum is QuorumState.POST_MIGRATION:
         assert step.gate is None
         return
-    gates = {GateName.FINALIZE: terms.approval, GateName.FINALIZE_WITHOUT_RETURN: terms.without_return}
+    gates: dict[str, Approval] = {GateName.FINALIZE: terms.approval, GateName.FINALIZE_WITHOUT_RETURN: terms.without_return}
     assert step.gate is not None
     assert gates[step.gate] in GIVEN
     if not finishes_interrupted(s, step) and not terms.has_begun_to_finalize:
@@ -232,7 +222,7 @@ def check_standbys_first(s: Any, step: Step) -> None:
 
 def check_begun_first(s: Any, step: Step) -> None:
     """No node is begun while the file of another is ahead of its process; of a controller's, once all brokers are there."""
-    if step.action is not StepAction.ROLL_NODE or finishes_interrupted(s, step):
+    if step.action != StepAction.ROLL_NODE or finishes_interrupted(s, step):
         return
     begun = {b.id for b in s.brokers if STAGE_OF_MODE.get(b.mode, b.stage) is not b.stage}
     if all(b.mode is BrokerMode.KRAFT for b in s.brokers):
@@ -247,7 +237,7 @@ def check_no_edit_is_put_into_force(s: Any, step: Step) -> None:
     started all the same; after an end too early that which the file says is wanted."""
     if step.node_id is not None and subject(s, step).mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}:
         return
-    if step.action is StepAction.START_NODE:
+    if step.action == StepAction.START_NODE:
         return
     edited = [b for b in s.brokers if b.mode in SERVING and b.stage is not STAGE_OF_MODE[b.mode] and not b.is_file_ours]
     assert not edited or (is_final_too_early(s) and all(b.stage is NodeStage.KRAFT for b in edited))
@@ -263,7 +253,7 @@ def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
     assert step.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}, "there is no way to roll forward to ZooKeeper"
     assert step.gate is None
     is_running = not finishes_interrupted(s, step)
-    if step.stage is NodeStage.KRAFT:
+    if step.stage == NodeStage.KRAFT:
         assert s.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}, "rejected, and exits after a minute"
         if is_running and s.quorum is QuorumState.MIGRATION:
             assert s.dual_write is DualWrite.CURRENT
@@ -274,7 +264,7 @@ def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
         node = subject(s, step)
         assert not node.is_needed
         assert node.mode in SERVING
-        assert STAGE_OF_MODE[node.mode] is not step.stage or node.stage is not step.stage, "a restart for nothing"
+        assert STAGE_OF_MODE[node.mode] != step.stage or node.stage != step.stage, "a restart for nothing"
         is_urgent = s.quorum is QuorumState.POST_MIGRATION or terms.has_begun_to_finalize
         if not is_urgent and all(STAGE_OF_MODE.get(b.mode) is b.stage for b in s.brokers):
             check_none_is_owed(s)
@@ -282,7 +272,7 @@ def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
 
 def check_provisioning(s: Any, step: Step) -> None:
     node = subject(s, step)
-    assert step.stage is NodeStage.MIGRATION
+    assert step.stage == NodeStage.MIGRATION
     if node.mode is ControllerMode.INTERRUPTED:
         assert (node.stage, node.is_startable) == (NodeStage.MIGRATION, False)
         return
@@ -307,7 +297,7 @@ def check_failover(s: Any, terms: Any, step: Step) -> None:
     assert s.dual_write is DualWrite.DEAD
     assert not s.is_failover_harmful
     assert terms.may_fail_over or terms.failover in GIVEN
-    assert step.gate is (None if terms.may_fail_over else GateName.FAIL_OVER), "the step uses the approval up"
+    assert step.gate == (None if terms.may_fail_over else GateName.FAIL_OVER), "the step uses the approval up"
     check_majority_without(s, step.node)
 
 
@@ -334,7 +324,7 @@ def check_nothing_decisive_is_open(s: Any, terms: Any, step: Step) -> None:
 
 
 def gives_flag_back(s: Any, step: Step) -> bool:
-    return step.action is StepAction.ROLL_NODE and is_controller(step) and step.stage is NodeStage.MIGRATION
+    return step.action == StepAction.ROLL_NODE and is_controller(step) and step.stage == NodeStage.MIGRATION
 
 
 def check_flag_back(s: Any, step: Step) -> None:
@@ -361,7 +351,7 @@ def check_comparison(s: Any, terms: Any, step: Step) -> None:
     assert terms.is_soak_over
     assert not terms.has_begun_to_finalize
     assert terms.copy.found is not Compared.DRIFT
-    if step.action is StepAction.COMPARE_MESSAGES:
+    if step.action == StepAction.COMPARE_MESSAGES:
         assert terms.messages.is_due
     else:
         assert terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing)
@@ -425,7 +415,7 @@ def check_removal(s: Any, step: Step) -> None:
 def check_nothing_is_written_back(s: Any, terms: Any, step: Step) -> None:
     """No node restarts that has not been stopped already, as long as a file may be written back; but for the end once begun."""
     is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
-    if step.action is StepAction.ROLL_NODE and not is_ending and s.running_again:
+    if step.action == StepAction.ROLL_NODE and not is_ending and s.running_again:
         assert subject(s, step).mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}
 
 
@@ -454,7 +444,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
     check_begun_first(s, step)
     check_no_edit_is_put_into_force(s, step)
     check_nothing_is_written_back(s, terms, step)
-    checks: dict[StepAction, Callable[[], None]] = {
+    checks: dict[str, Callable[[], None]] = {
         StepAction.PROVISION_CONTROLLER: lambda: check_provisioning(s, step),
         StepAction.START_NODE: lambda: check_start(s, step),
         StepAction.FAIL_OVER: lambda: check_failover(s, terms, step),
@@ -488,7 +478,7 @@ def check_roll(s: Any, terms: Any, step: Step) -> None:
         check_irreversible(s, terms, step)
         check_standbys_first(s, step)
     else:
-        assert step.action is StepAction.ROLL_NODE
+        assert step.action == StepAction.ROLL_NODE
         check_broker_roll(s, terms, step)
 
 
@@ -497,7 +487,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
     assert not terms.is_held or terms.has_begun_to_finalize or terms.is_committed
     assert s.replication is Replication.IN_SYNC
     assert s.registration is Registration.AGREES
-    if gate.name is GateName.FAIL_OVER:
+    if gate.name == GateName.FAIL_OVER:
         assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.DEAD)
         assert not s.is_failover_harmful
         assert not terms.may_fail_over
@@ -506,7 +496,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
     assert s.quorum is QuorumState.MIGRATION
     assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)
     assert all(c.mode is ControllerMode.MIGRATING and c.is_caught_up for c in s.controllers)
-    if gate.name is GateName.FINALIZE_WITHOUT_RETURN:
+    if gate.name == GateName.FINALIZE_WITHOUT_RETURN:
         assert s.claim is Claim.UNKNOWN
         assert terms.is_silence_long
         assert terms.without_return not in GIVEN
@@ -537,10 +527,10 @@ def check_end(s: Any) -> None:
 
 def check_revert(s: Any, terms: Any, revert: Revert) -> None:
     """The only two things that turn us round by ourselves."""
-    if revert.reason is WaitReason.COPY_LEFT_OVER:
+    if revert.reason == ZkWait.COPY_LEFT_OVER:
         assert s.is_copy_stale
     else:
-        assert revert.reason is WaitReason.COPY_CANNOT_FINISH
+        assert revert.reason == ZkWait.COPY_CANNOT_FINISH
         assert s.is_copy_failed
         assert terms.is_failed_copy_reverted
 
@@ -568,7 +558,7 @@ def is_alarm_due(s: Any, terms: Any) -> bool:
 
 def check_everything(s: Any, terms: Any) -> None:
     decision: Decision = decide(s, terms)
-    is_alarm = isinstance(decision, Wait) and decision.reason is WaitReason.CONTROLLER_LOST_ITS_FLAG
+    is_alarm = isinstance(decision, Wait) and decision.reason == ZkWait.CONTROLLER_LOST_ITS_FLAG
     is_cure = isinstance(decision, Step) and gives_flag_back(s, decision)
     assert (is_alarm or is_cure) == is_alarm_due(s, terms)
     if isinstance(decision, Step):
@@ -630,9 +620,9 @@ def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_si
         led[name] = led.get(name, 0) + 1
     print(led)
     assert led.keys() == {
-        *(WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING),
+        *(ZkWait.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING),
         *(StepAction.COMPARE_METADATA, StepAction.COMPARE_MESSAGES, StepAction.COMPARE_COPY, StepAction.ROLL_NODE, "gate"),
-        *(WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS),
+        *(WaitReason.MESSAGES_DIFFER, ZkWait.COPY_DIFFERS),
     }
 
 
@@ -648,7 +638,7 @@ def test_held_means_no_step_unless_finalisation_has_begun() -> None:
             assert s.is_copy_stale or s.is_copy_failed
         else:
             assert isinstance(decision, Wait)
-            worse = {WaitReason.CONTROLLER_LOST_ITS_FLAG, WaitReason.COPY_CANNOT_FINISH}
+            worse = {ZkWait.CONTROLLER_LOST_ITS_FLAG, ZkWait.COPY_CANNOT_FINISH}
             assert decision.reason in worse | {WaitReason.HELD} or is_final_too_early(s)
 
     not_begun = (Approval.NONE, Approval.STALE, Approval.VALID)
@@ -678,11 +668,11 @@ def test_the_zookeeper_controller_is_rolled_last() -> None:
 
     def check(s: Any, terms: Any) -> None:
         decision = decide(s, terms)
-        if not isinstance(decision, Step) or decision.action is not StepAction.ROLL_NODE or is_controller(decision):
+        if not isinstance(decision, Step) or decision.action != StepAction.ROLL_NODE or is_controller(decision):
             return
         rolled = subject(s, decision)
         is_begun = (rolled.mode, rolled.stage) != (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER)
-        if decision.stage is NodeStage.MIGRATION and not is_begun and rolled.is_zookeeper_controller:
+        if decision.stage == NodeStage.MIGRATION and not is_begun and rolled.is_zookeeper_controller:
             waiting = [b for b in s.brokers if b.mode is BrokerMode.ZOOKEEPER and b.id != rolled.id]
             assert all(b.is_zookeeper_controller for b in waiting)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from domain.decisions import Decision, Done, Gate, NodeStage, Step, StepAction, Wait
+from domain.decisions import Decision, Done, Gate, Step, Wait
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
@@ -25,6 +25,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 MODE_OF_STAGE = {
@@ -151,22 +152,22 @@ def _registration(world: World) -> Registration:
 
 def effects(world: World, step: Step) -> Iterator[World]:
     """The worlds that a step passes through: whoever carries it out may die in any of them."""
-    node = world.node(step.node_id)
+    node, stage = world.node(step.node_id), NodeStage(step.stage)
     world = replace(world, order=(*world.order, step))
     if step.gate is not None and world.approval is Approval.VALID:
         world = replace(world, approval=Approval.CONSUMED)
         yield world
-    if node.file is not step.stage:
-        node = replace(node, file=step.stage)
+    if node.file is not stage:
+        node = replace(node, file=stage)
         world = world.with_node(node)
         yield world
-    if node.process is not None and step.action is StepAction.ROLL_NODE:
+    if node.process is not None and step.action == StepAction.ROLL_NODE:
         node = replace(node, process=None)
         world = _stopped(world.with_node(node), node)
         yield world
     if node.process is None:
-        starts = world.starts + Counter({(node.id, step.stage): 1})
-        yield replace(world, starts=starts).with_node(replace(node, process=step.stage, health=BOOTING))
+        starts = world.starts + Counter({(node.id, stage): 1})
+        yield replace(world, starts=starts).with_node(replace(node, process=stage, health=BOOTING))
 
 
 def _stopped(world: World, node: Node) -> World:
@@ -313,10 +314,10 @@ def test_who_leads_goes_last(start: World) -> None:
     """The ZooKeeper controller in roll 1, the quorum's leader in the finalisation."""
     worlds = list(led_to_the_end(start))
     steps = worlds[-1].order
-    rolls = [s.node for s in steps if s.action is StepAction.ROLL_NODE and s.stage is NodeStage.MIGRATION]
+    rolls = [s.node for s in steps if s.action == StepAction.ROLL_NODE and s.stage == NodeStage.MIGRATION]
     assert rolls[-1] == start.zookeeper_controller
     assert sorted(rolls) == [b.id for b in start.brokers]
-    finals = [s.node for s in steps if s.node > 3000 and s.stage is NodeStage.KRAFT]
+    finals = [s.node for s in steps if s.node > 3000 and s.stage == NodeStage.KRAFT]
     before = next(world for world in worlds if world.approval is Approval.VALID)
     assert finals[-1] == before.leader
     assert len(finals) == len(start.controllers)

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from domain.contracts import Gauges
-from domain.decisions import GateName
 from domain.questions import ClusterSight, FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.records import Event, NodeStatus, OpenGate
+from domain.zk_to_kraft.steps import GateName
 from playground.acknowledgements import LoadCounters
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.board import Board

@@ -5,14 +5,16 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.contracts import Standstill
-from domain.decisions import Intent, NodeStage, Wait, WaitReason
+from domain.decisions import Intent, Wait
 from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.drift_watch import drift_causes, drifts
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     NOW,
     Point,

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import GateName, NodeStage, Refuse, Severity, Step, StepAction, Wait, WaitReason
+from domain.decisions import Refuse, Severity, Step, Wait
 from domain.observed.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess, is_survey_needed
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.planning.plan import findings_of
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.blocked import found
 from tests.unit.conftest import (
     Point,
@@ -87,7 +90,7 @@ TABLE = {
     ),
     "edited to KRaft, and it did not come up": Row(down(by_hand(BEFORE, 1, KRAFT), 1), Phase.PREFLIGHT, None),
     "a roll of ours wrote it, and the quorum is gone": Row(
-        by_us(BEFORE, 1, HYBRID), Phase.BROKERS_TO_HYBRID, WaitReason.HALF_REVERTED
+        by_us(BEFORE, 1, HYBRID), Phase.BROKERS_TO_HYBRID, ZkWait.HALF_REVERTED
     ),
     # Roll 1
     "controllers up, edited to hybrid": Row(by_hand(UP, 1, HYBRID), Phase.CONTROLLERS_UP, WaitReason.FILE_CHANGED),
@@ -124,7 +127,7 @@ def test_what_runs_decides(row: Row) -> None:
         assert told.decision == row.follows
     elif row.follows is not None:
         assert isinstance(told.decision, Wait)
-        assert told.decision.reason is row.follows
+        assert told.decision.reason == row.follows
     else:
         assert isinstance(told.decision, Refuse)
         assert "PF37" in {finding.code for finding in told.decision.findings}

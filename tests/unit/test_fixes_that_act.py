@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
+from domain.zk_to_kraft.waits import WAITS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "decisions" / "012-fixes-that-act.md"
@@ -81,14 +81,14 @@ def test_every_check_whose_fix_acts_has_a_row() -> None:
 
 
 def test_every_wait_whose_fix_acts_has_a_row() -> None:
-    acting = {str(reason) for reason, fix in WAIT_MEANS.items() if ACTS.search(fix)}
+    acting = {str(reason) for reason, text in WAITS.items() if ACTS.search(text.means)}
     assert {"copy-left-over", "no-controller", "half-reverted"} <= acting, "what is known to act is found"
     assert acting - rows("Fixes of waits") == set()
 
 
 def test_every_row_is_of_a_check_or_a_wait() -> None:
     assert rows("Fixes of checks") <= {check.code for check in CATALOGUE}
-    assert rows("Fixes of waits") <= {str(reason) for reason in WaitReason}
+    assert rows("Fixes of waits") <= {str(reason) for reason in WAITS}
 
 
 def test_no_fix_elects_while_a_topic_may_lack_its_id() -> None:

@@ -2,16 +2,18 @@
 
 import pytest
 
-from domain.decisions import Decision, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Refuse, Step, Wait
 from domain.observed.observation import LogDir, NodeDisk, NodeView, Observation, StorageState
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,
@@ -101,7 +103,7 @@ def test_an_id_that_somebody_wrote_into_zookeeper_is_no_other_cluster() -> None:
 def test_a_hold_stays_a_hold() -> None:
     held = assess(with_storage_of(observation(Point.SOAK), OTHER), SPEC, POLICY, Ruling(is_held=True), "name").decision
     assert isinstance(held, Wait)
-    assert held.reason is WaitReason.HELD
+    assert held.reason == WaitReason.HELD
 
 
 def test_no_other_wait_hides_it() -> None:
@@ -134,7 +136,7 @@ def test_a_flag_that_is_lost_comes_back_first() -> None:
 def test_after_the_end_only_forward_leads_out() -> None:
     decision = decided(with_storage_of(observation(Point.FINAL), OTHER))
     assert isinstance(decision, Step)
-    assert decision.action is StepAction.COMPARE_END
+    assert decision.action == StepAction.COMPARE_END
 
 
 @pytest.mark.parametrize("point", IN_FLIGHT)
@@ -154,4 +156,4 @@ def test_what_did_not_answer_names_no_other_cluster() -> None:
     blind = with_part(observation(Point.SOAK), 3001, disk=None)
     decision = decided(blind)
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.PART_UNKNOWN
+    assert decision.reason == WaitReason.PART_UNKNOWN

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
-from domain.decisions import Wait, WaitReason
+from domain.decisions import Wait
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.connection_limits import ConnectionLimit
 from domain.diagnosis.causes.hints import Asked, Hints, Serving
@@ -15,6 +15,7 @@ from domain.diagnosis.machines.notes import MachineChanges
 from domain.errors import Obstacle
 from domain.observed.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
+from domain.waits import WaitReason
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.owners import listening

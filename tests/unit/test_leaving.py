@@ -10,11 +10,11 @@ from activities.observing.epochs import rule_of
 from activities.zk_to_kraft.window.half_written import complete_half_written
 from activities.zk_to_kraft.window.pace import Pace
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Transient, Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import GROUP
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
@@ -41,7 +41,7 @@ async def walk(dual_write: Walk) -> Walk:
 
 async def window(walk: Walk, **policy: Any) -> StepRequest:
     request = await next_step(walk)
-    assert request.step.action is StepAction.LEAVE_KRAFT
+    assert request.step.action == StepAction.LEAVE_KRAFT
     return request.model_copy(update={"policy": request.policy.model_copy(update=policy)})
 
 
@@ -552,7 +552,7 @@ async def all_hybrid_but_one() -> Walk:
     cluster = FakeCluster(boot_looks=1, catch_up_looks=1, copy_looks=1)
     cluster.metadata_log = FakeLog(cluster)
     walk = Walk(LedgerInMemory(cluster), cluster)
-    await walk.to("step", {"last": lambda s: s.action is StepAction.ROLL_NODE and s.node == LAST_BROKER})
+    await walk.to("step", {"last": lambda s: s.action == StepAction.ROLL_NODE and s.node == LAST_BROKER})
     walk.cluster = walk.found["last"][0]
     return walk
 

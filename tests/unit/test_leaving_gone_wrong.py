@@ -12,13 +12,15 @@ from activities.zk_to_kraft.window.flushing import Stall
 from activities.zk_to_kraft.window.pace import Pace
 from domain.configuration.properties import edit
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Step, Wait
 from domain.errors import Permanent, Superseded, Transient, Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.policy import FLUSHES, MigrationPolicy
 from domain.quorum_log.metadata_log import GROUP
 from domain.quorum_log.record_batches import read_batches
 from domain.quorum_log.record_types import RecordType
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import spread
@@ -45,7 +47,7 @@ async def walk(dual_write: Walk) -> Walk:
 async def window(walk: Walk, *accepted: str, **policy: Any) -> StepRequest:
     walk.accepted = accepted
     request = await next_step(walk)
-    assert request.step.action is StepAction.LEAVE_KRAFT
+    assert request.step.action == StepAction.LEAVE_KRAFT
     return request.model_copy(update={"policy": request.policy.model_copy(update=policy)})
 
 
@@ -168,7 +170,7 @@ async def test_what_does_not_answer_in_a_window_that_stands_open_is_told_too(wal
     assert "no node was touched" in ((await attempt(walk, request)).blocked or "")
     waiting = await walk.decision()
     assert isinstance(waiting, Wait)
-    assert waiting.reason is WaitReason.PART_UNKNOWN
+    assert waiting.reason == WaitReason.PART_UNKNOWN
     vars(walk.cluster.faults).update(before)
     assert (await attempt(walk, await next_step(walk))).is_done
     assert is_left(walk)

@@ -10,8 +10,8 @@ import pytest
 
 from activities.node_files import METADATA_LOG
 from domain.contracts import StepOutcome, StepRequest
-from domain.decisions import StepAction
 from domain.zk_to_kraft.situation import DualWrite
+from domain.zk_to_kraft.steps import StepAction
 from playground.fakes.topics import spread
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, go_on, in_dual_write, next_step
@@ -135,7 +135,7 @@ async def dead_dual_write(walk: Walk) -> StepRequest:
     walk.cluster.faults.is_dual_write_stuck = True
     walk.cluster.advance(20)
     request = await next_step(walk)
-    assert request.step.action is StepAction.FAIL_OVER
+    assert request.step.action == StepAction.FAIL_OVER
     return request
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.decisions import NodeStage
 from domain.observed.observation import MigrationGauge, MigrationZnode, NodeDisk, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.losses import losing_nodes, losses_of
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from activities.node_files import read_mark, read_original
-from domain.decisions import Done, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Done, Step, Wait
 from domain.errors import Unsafe
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.machine import FakeMachine
 from playground.fakes.node import Mode, new_machine
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
@@ -49,7 +51,7 @@ def replace(walk: Walk, node_id: int) -> FakeMachine:
 async def waits_for(walk: Walk, name: str) -> None:
     decision = await walk.decision()
     assert isinstance(decision, Wait), decision
-    assert decision.reason is WaitReason.PART_UNKNOWN
+    assert decision.reason == WaitReason.PART_UNKNOWN
     assert any(name in part for part in decision.objects)
 
 
@@ -90,7 +92,7 @@ async def test_a_lost_controller_that_comes_back_alone_is_no_majority_and_is_sen
     walk.cluster.advance(50)
     assert walk.cluster.quorum.leader is None
     assert walk.cluster.side.controller is not None, "ZooKeeper's controller rules on"
-    assert (await next_step(walk)).step.action is StepAction.LEAVE_KRAFT
+    assert (await next_step(walk)).step.action == StepAction.LEAVE_KRAFT
     await to_the_end(walk)
     assert modes(walk) == {Mode.ZOOKEEPER}
     assert not walk.cluster.deleted_topics
@@ -111,7 +113,7 @@ async def test_controllers_without_their_volumes_after_a_reboot_are_never_format
         walk.cluster.faults.silent_nodes.discard(controller.id)
     decision = await walk.decision()
     assert isinstance(decision, Wait), decision
-    assert decision.reason is WaitReason.NODE_DOWN
+    assert decision.reason == WaitReason.NODE_DOWN
     spec = walk.cluster.spec.node(3001)
     mark = await read_mark(walk.cluster.driver(spec), spec.properties_file)
     assert mark is not None
@@ -131,7 +133,7 @@ async def test_a_lost_broker_is_started_by_hand_in_zookeeper_mode_on_an_empty_ma
     await waits_for(walk, "broker-2")
     replace(walk, 2).write(path, original)
     step: Any = await walk.decision()
-    while isinstance(step, Step) and step.action is not StepAction.ROLL_NODE:
+    while isinstance(step, Step) and step.action != StepAction.ROLL_NODE:
         outcome = await attempt(walk, await next_step(walk))
         assert outcome.is_done, outcome.blocked
         step = await walk.decision()

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from domain.decisions import Decision, Done, Gate, GateName, Intent, NodeStage, Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Done, Gate, Intent, Revert, Step, Wait
+from domain.waits import WaitReason
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.model.hands import answers, asked_back, carried_out, hostile_moves, is_back, next_effect
 from domain.zk_to_kraft.model.moves import Move, changes, moves_of_kafka, slow_moves
@@ -28,7 +29,9 @@ from domain.zk_to_kraft.model.world import (
 )
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import Approval, Compared
+from domain.zk_to_kraft.waits import ZkWait
 from domain.zk_to_kraft.way_back import OUTCOME
 
 pytestmark = pytest.mark.timeout(1500)
@@ -315,7 +318,7 @@ COUNTER_EXAMPLES: dict[str, tuple[State, Decision, str]] = {
     ),
     "a drift is found after the approval: it is repaired and compared before anything ends": (
         in_dual_write(KRAFT, approval=Approval.STALE, is_drifted=True, compared=Compared.DRIFT),
-        Wait(reason=WaitReason.DRIFT_FOUND),
+        Wait(reason=ZkWait.DRIFT_FOUND),
         Phase.KRAFT,
     ),
     "a failover has begun another dual write: the report of the one before proves nothing": (
@@ -325,12 +328,12 @@ COUNTER_EXAMPLES: dict[str, tuple[State, Decision, str]] = {
     ),
     "a topic without an id gets it back before anybody is elected in ZooKeeper": (
         in_dual_write(HYBRID, intent=Intent.REVERT, lacks_id=True),
-        Wait(reason=WaitReason.TOPIC_WITHOUT_ID),
+        Wait(reason=ZkWait.TOPIC_WITHOUT_ID),
         OUTCOME,
     ),
     "a topic without an id stops the way forward as well, where a failover could elect a broker": (
         in_dual_write(KRAFT, lacks_id=True),
-        Wait(reason=WaitReason.TOPIC_WITHOUT_ID),
+        Wait(reason=ZkWait.TOPIC_WITHOUT_ID),
         Phase.KRAFT,
     ),
     "a quorum revived after the window is fenced anew": (

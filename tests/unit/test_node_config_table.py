@@ -7,7 +7,6 @@ import pytest
 
 from domain.cluster import ClusterSpec, Role
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.errors import Permanent
 from domain.zk_to_kraft.node_config import (
     FEATURES,
@@ -18,6 +17,7 @@ from domain.zk_to_kraft.node_config import (
     node_file,
     stage_of,
 )
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import CONNECT, broker_text, cluster_spec
 
 SPEC = cluster_spec()

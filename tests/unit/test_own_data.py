@@ -9,7 +9,7 @@ import pytest
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data
 from domain.contracts import RevertOrder
-from domain.decisions import StepAction
+from domain.zk_to_kraft.steps import StepAction
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory, Scene, Walk
 from tests.unit.test_startable import accepting, scene_of_a_roll
@@ -85,7 +85,7 @@ async def nothing(_name: str) -> None:
 async def test_a_controllers_first_start_waits_for_the_locks() -> None:
     """Its metrics agent answers before Kafka has opened anything."""
     walk = Walk(LedgerInMemory(FakeCluster()), FakeCluster())
-    await walk.to("step", {"made": lambda step: step.action is StepAction.PROVISION_CONTROLLER})
+    await walk.to("step", {"made": lambda step: step.action == StepAction.PROVISION_CONTROLLER})
     before, request, _ = walk.found["made"]
     scene = Scene(before, walk.ledger, request)
     cluster = scene.copy()

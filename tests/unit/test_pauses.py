@@ -15,8 +15,9 @@ from activities.rolling.pauses import PauseMeter
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.canaries import is_reserved, pause_topic_of
 from domain.contracts import RevertOrder, StepRequest
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
@@ -119,7 +120,7 @@ async def test_what_cannot_be_measured_is_told_before_anything_is_restarted(monk
     monkeypatch.setattr("activities.rolling.pauses.BEGIN_SECONDS", 0.05)
     cluster = FakeCluster()
     walk = Walk(LedgerInMemory(cluster), cluster, policy=MEASURING)
-    await walk.to("step", {"begun": lambda s: s.action is StepAction.PROVISION_CONTROLLER})
+    await walk.to("step", {"begun": lambda s: s.action == StepAction.PROVISION_CONTROLLER})
     cluster.faults.failing_canaries = {"messages"}
     with pytest.raises(AssertionError, match="cannot be measured on topic keeperless-canary-m1-"):
         await walk.to("done")
@@ -199,13 +200,13 @@ async def test_a_wave_is_measured_at_each_of_its_brokers_and_each_is_tried_befor
 
     walk.take = noting  # type: ignore[method-assign]
     await walk.to("gate")
-    waves = [step.nodes for step in taken if step.action is StepAction.ROLL_NODE]
+    waves = [step.nodes for step in taken if step.action == StepAction.ROLL_NODE]
     assert any(len(nodes) == 2 for nodes in waves)
     owed: set[int] = set()
     for step in taken:
-        if step.action is StepAction.TRY_CANARIES:
+        if step.action == StepAction.TRY_CANARIES:
             owed.remove(step.node)
-        elif step.action is StepAction.ROLL_NODE:
+        elif step.action == StepAction.ROLL_NODE:
             assert not owed
             owed = set(step.nodes)
     assert not owed

@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.decisions import NodeStage
 from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     LEADER,
     Point,

@@ -9,7 +9,7 @@ import pytest
 
 from domain.configuration.file_changes import unified
 from domain.configuration.properties import parse
-from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
+from domain.decisions import Acceptance, Refuse, Step, Wait
 from domain.observed.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Asked, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
@@ -22,6 +22,7 @@ from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.plan import plan_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import not_made, refusal
+from domain.zk_to_kraft.steps import GateName, NodeStage
 from tests.unit.conftest import (
     NOW,
     ZOOKEEPER_CONTROLLER,

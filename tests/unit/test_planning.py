@@ -11,7 +11,7 @@ from activities.planning import Planning
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
-from domain.decisions import NodeStage, Severity
+from domain.decisions import Severity
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanRequest
@@ -19,6 +19,7 @@ from domain.records import ClusterRecord, MigrationKind
 from domain.rehearsal import RehearsalReport
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import original

@@ -8,7 +8,7 @@ from domain.checks.acceptance import IDENTITY_CODES, blockers_in
 from domain.checks.seen import Check, OfLook
 from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import edit
-from domain.decisions import Acceptance, Finding, NodeStage, Refuse, Severity, Wait, WaitReason
+from domain.decisions import Acceptance, Finding, Refuse, Severity, Wait
 from domain.observed.observation import (
     ControllerZnode,
     LogDir,
@@ -21,9 +21,11 @@ from domain.observed.observation import (
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,
@@ -232,7 +234,7 @@ def test_what_did_not_answer_has_not_passed(part: str, case: str | None) -> None
     blind = seen.model_copy(update={"unanswered": (Unanswered(what=f"{part} of something", why="timed out"),)})
     assessment = assess(blind, SPEC, POLICY, Ruling(), "name")
     assert isinstance(assessment.decision, Wait)
-    assert assessment.decision.reason is WaitReason.PART_UNKNOWN
+    assert assessment.decision.reason == WaitReason.PART_UNKNOWN
     assert assessment.decision.objects == (f"{part} of something",)
 
 
@@ -241,7 +243,7 @@ def test_nothing_at_all_may_be_unanswered() -> None:
     blind = HEALTHY.model_copy(update={"unanswered": (Unanswered(what="output of controller-3001", why="refused"),)})
     decision = assess(blind, SPEC, POLICY, Ruling(), "name").decision
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.PART_UNKNOWN
+    assert decision.reason == WaitReason.PART_UNKNOWN
 
 
 def test_a_controller_node_that_does_not_answer_is_no_sign_of_a_begun_migration() -> None:
@@ -250,7 +252,7 @@ def test_a_controller_node_that_does_not_answer_is_no_sign_of_a_begun_migration(
     assessment = assess(blind, SPEC, POLICY, Ruling(), "name")
     assert assessment.phase is None, "it may have been provisioned, or not"
     assert isinstance(assessment.decision, Wait)
-    assert assessment.decision.reason is WaitReason.PART_UNKNOWN
+    assert assessment.decision.reason == WaitReason.PART_UNKNOWN
 
 
 def test_the_preflight_is_not_asked_again_once_something_was_touched() -> None:
@@ -261,7 +263,7 @@ def test_the_preflight_is_not_asked_again_once_something_was_touched() -> None:
 def test_held_before_the_preflight_is_held() -> None:
     decision = assess(CASES["an older release"][0], SPEC, POLICY, Ruling(is_held=True), "name").decision
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.HELD
+    assert decision.reason == WaitReason.HELD
 
 
 def test_a_healthy_cluster_begins_with_the_first_controller() -> None:

@@ -9,7 +9,7 @@ from domain.canaries import Leftovers
 from domain.checks.seen import Check, Surveyed
 from domain.cluster import ClusterSpec
 from domain.configuration.odd_characters import odd_characters
-from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, WaitReason
+from domain.decisions import Finding, Refuse, Severity, Step, Wait
 from domain.diagnosis.machines.file_owners import Sign
 from domain.diagnosis.machines.start_place import JavaTrial, StartUnit
 from domain.observed.observation import ControllerZnode, Observation
@@ -18,10 +18,12 @@ from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, 
 from domain.observed.topic_directories import DiskIds
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     NOW,
     Point,
@@ -570,7 +572,7 @@ def test_nothing_starts_without_a_survey_where_one_is_needed() -> None:
     bare = observation(Point.BEFORE)
     decision = assess(bare, SPEC, POLICY, Ruling(), "name", needs_survey=True).decision
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.PART_UNKNOWN
+    assert decision.reason == WaitReason.PART_UNKNOWN
     assert isinstance(assess(HEALTHY, SPEC, POLICY, Ruling(), "name", needs_survey=True).decision, Step)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from domain.decisions import Done, Intent, NodeStage, Step, StepAction
+from domain.decisions import Done, Intent, Step
 from domain.health.files import Restoration, restoration_of
 from domain.observed.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
@@ -34,6 +34,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.terms import Terms
 from tests.unit.conftest import (
     BROKER_STAGE,
@@ -156,7 +157,7 @@ def test_the_first_step_that_is_told_is_the_first_that_is_decided(point: Point) 
     assert isinstance(decided, Step)
     told = steps_of(situation, SPEC)[0]
     assert told.node == (SPEC.node_name(decided.node_id) if decided.node_id is not None else None)
-    assert told.restarts == (decided.action is StepAction.ROLL_NODE)
+    assert told.restarts == (decided.action == StepAction.ROLL_NODE)
 
 
 brokers = st.builds(
@@ -195,7 +196,7 @@ situations = st.builds(
 ).map(
     lambda s: s if s.claim is Claim.KRAFT and s.has_migration_znode else replace(s, is_copy_stale=False, is_copy_failed=False)
 )
-STEP_WORDS = {
+STEP_WORDS: dict[str, str] = {
     StepAction.LEAVE_KRAFT: WINDOW[1],
     StepAction.WIPE: WIPE[1],
     StepAction.RELEASE_CONFIGURATION: "Resume the configuration management",
@@ -214,7 +215,7 @@ def test_in_any_situation_the_first_step_that_is_told_is_the_one_that_is_decided
     assert has_something_to_undo(situation)
     told = steps_of(situation, SPEC)[0]
     assert told.node == (SPEC.node_name(decided.node_id) if decided.node_id is not None else None), (decided, told)
-    assert told.restarts == (decided.action is StepAction.ROLL_NODE)
+    assert told.restarts == (decided.action == StepAction.ROLL_NODE)
     assert STEP_WORDS.get(decided.action, "") in told.what
 
 

@@ -1,9 +1,10 @@
 """Why a restarted node is not proven well, in the words that lead people to the cause."""
 
-from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
+from domain.waits import WAITS, WaitReason
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part
 
 SPEC = cluster_spec()
@@ -61,9 +62,9 @@ def test_back_in_zookeeper_mode_nobody_misses_a_controller() -> None:
 
 
 def test_a_broker_that_runs_and_does_not_register_is_the_registrations_affair() -> None:
-    assert why(with_fenced(observation(Point.SOAK), 3)) == WAIT_MEANS[WaitReason.BROKERS_NOT_REGISTERED]
+    assert why(with_fenced(observation(Point.SOAK), 3)) == WAITS[WaitReason.BROKERS_NOT_REGISTERED].means
 
 
 def test_replicas_that_catch_up_are_waited_for() -> None:
     seen = with_kafka(observation(Point.SOAK), broker_ids=(1, 2))
-    assert why(seen) == WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
+    assert why(seen) == WAITS[WaitReason.PARTITIONS_NOT_IN_SYNC].means

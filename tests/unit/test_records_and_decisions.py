@@ -5,23 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from domain.decisions import (
-    WAIT_MEANS,
-    Decision,
-    Done,
-    Finding,
-    Gate,
-    GateName,
-    NodeStage,
-    Refuse,
-    Revert,
-    Step,
-    StepAction,
-    Wait,
-    WaitReason,
-)
+from domain.decisions import Decision, Done, Finding, Gate, Refuse, Revert, Step, Wait
 from domain.policy import MigrationPolicy
 from domain.records import ACTIVE_STATES, GENESIS_HASH, EventDraft, MigrationState, event_hash
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 DRAFT = EventDraft(key="k", kind="node.rolled", cluster="test", at=AT, data={"b": 1, "a": "ü"})
@@ -49,8 +38,8 @@ def test_a_hash_survives_being_stored() -> None:
 
 
 def test_every_wait_has_a_meaning() -> None:
-    assert WAIT_MEANS.keys() == set(WaitReason)
-    assert all(meaning.strip() for meaning in WAIT_MEANS.values())
+    assert WAITS.keys() == {*WaitReason, *ZkWait}
+    assert all(text.means and text.about and text.expected for text in WAITS.values())
 
 
 def test_active_states_are_those_that_hold_a_cluster() -> None:
@@ -72,7 +61,7 @@ def test_active_states_are_those_that_hold_a_cluster() -> None:
         Gate(name=GateName.FINALIZE, evidence_hash="h"),
         Refuse(findings=(Finding(code="PF01", object="o", observed="a", expected="b", fix="c"),)),
         Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER),
-        Revert(reason=WaitReason.COPY_CANNOT_FINISH, objects=("/config/users/x",), detail="d"),
+        Revert(reason=ZkWait.COPY_CANNOT_FINISH, objects=("/config/users/x",), detail="d"),
         Done(outcome="KRAFT"),
     ],
 )

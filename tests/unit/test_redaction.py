@@ -10,7 +10,6 @@ from activities.observing.node_survey import Files
 from domain.cluster import ClusterSpec
 from domain.configuration.file_changes import changes, unified
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.diagnosis.logs.said import without_secrets
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES
@@ -22,6 +21,7 @@ from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.planning.plan import plan_of
 from domain.zk_to_kraft.preview import restorations_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.seeded_secrets import REFERENCE, SHAPES, seeded

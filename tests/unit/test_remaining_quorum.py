@@ -6,8 +6,8 @@ import pytest
 
 from activities.rolling.remaining_quorum import why_no_quorum_would_stay
 from domain.contracts import StepOutcome
-from domain.decisions import NodeStage
 from domain.errors import Obstacle, Transient
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write
 from playground.fakes.listeners import FakeListeners

@@ -4,14 +4,16 @@ from itertools import pairwise
 
 import pytest
 
-from domain.decisions import Decision, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Step, Wait
 from domain.observed.observation import KafkaView, Observation, RollMark, SharedPartitions
 from domain.policy import MigrationPolicy
 from domain.rolling.waves import shared_partitions
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from tests.unit.conftest import (
     NOW,
     ZOOKEEPER_CONTROLLER,
@@ -58,7 +60,7 @@ def decided(found: Observation, policy: MigrationPolicy = POLICY, ruling: Ruling
 def wave(found: Observation, policy: MigrationPolicy = POLICY) -> tuple[int, ...]:
     decision = decided(found, policy)
     assert isinstance(decision, Step), decision
-    assert decision.action is StepAction.ROLL_NODE
+    assert decision.action == StepAction.ROLL_NODE
     return decision.nodes
 
 
@@ -124,7 +126,7 @@ def test_nobody_goes_along_who_is_needed() -> None:
     assert wave(seen(Point.DUAL_WRITE, (1,), needs=needs)) == (3, 6)
     found = decided(seen(Point.DUAL_WRITE, (1, 2, 3, 4, 6), needs=needs))
     assert isinstance(found, Wait)
-    assert found.reason is WaitReason.PARTITIONS_WOULD_STOP
+    assert found.reason == WaitReason.PARTITIONS_WOULD_STOP
     given_up = POLICY.model_copy(update={"may_be_unavailable": ("single",)})
     assert wave(seen(Point.DUAL_WRITE, (1,), needs=needs), given_up) == (2, 5)
 
@@ -183,7 +185,7 @@ def test_what_is_kept_before_the_copy_is_kept_before_that_one_broker() -> None:
     assert wave(seen(Point.CONTROLLERS_UP, (5, 1, 4)), keeping) == (3, 6)
     last = decided(seen(Point.CONTROLLERS_UP, (1, 3, 4, 5, 6)), keeping)
     assert isinstance(last, Step)
-    assert last.action is StepAction.KEEP_METADATA
+    assert last.action == StepAction.KEEP_METADATA
 
 
 def test_the_way_back_and_an_end_too_early_stay_one_by_one() -> None:

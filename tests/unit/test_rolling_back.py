@@ -17,12 +17,14 @@ from activities.zk_to_kraft.provisioning import Provisioning
 from domain.cluster import original_path
 from domain.configuration.properties import edit, parse
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Step, Wait
 from domain.errors import Transient, Unsafe
 from domain.health.files import Restoration, restoration_of
 from domain.observed.observation import NodeView
+from domain.waits import WaitReason
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
@@ -633,7 +635,7 @@ async def test_a_broker_that_dies_of_what_a_roll_back_left_is_left_to_a_person(s
     assert "no space left on device" in (outcome.blocked or "")
     waiting = await walk.decision()
     assert isinstance(waiting, Wait)
-    assert waiting.reason is WaitReason.NODE_DOWN
+    assert waiting.reason == WaitReason.NODE_DOWN
     walk.cluster.faults.dies_at_start.clear()
     walk.cluster.nodes[decision.node].start()
     walk.cluster.advance(3)

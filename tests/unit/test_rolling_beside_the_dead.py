@@ -8,7 +8,9 @@ from temporalio.testing import ActivityEnvironment
 from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
 from domain.contracts import StepOutcome
-from domain.decisions import NodeStage, Step, Wait, WaitReason
+from domain.decisions import Step, Wait
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners

@@ -7,12 +7,12 @@ import pytest
 
 from domain.by_hand.shell import FENCED
 from domain.cluster import ClusterSpec
-from domain.decisions import NodeStage
 from domain.observed.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import Files, NodeFile
 from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     LEADER,
     Point,

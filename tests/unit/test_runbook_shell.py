@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from domain.by_hand import shell
 from domain.cluster import BrokerSpec, ClusterSpec, JolokiaEndpoint, NodeDriverSpec, PlainProcess, Role
 from domain.configuration.properties import edit, parse
-from domain.decisions import NodeStage
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import NodeFile
 from domain.zk_to_kraft.node_config import stage_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import BROKER_STAGE, CONNECT, Point, broker_text, cluster_spec, observation, text_at
 from tests.unit.properties_cases import SHAPES, UNREADABLE, Shape
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.decisions import StepAction
 from domain.records import Event
 from domain.sentences import SENTENCES, SUMMARIES, UNTOLD, action_of, sentence_of
+from domain.zk_to_kraft.steps import StepAction
 
 ROOT = Path(__file__).parents[2]
 

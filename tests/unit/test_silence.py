@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 from domain.contracts import Assessment, Silence
-from domain.decisions import Gate, GateName, Wait, WaitReason
+from domain.decisions import Gate, Wait
 from domain.observed.observation import Observation, Unanswered
 from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.silence import MAX_BREAK
+from domain.zk_to_kraft.steps import GateName
 from tests.unit.conftest import NOW, Point, cluster_spec, observation
 
 SPEC = cluster_spec()
@@ -43,7 +45,7 @@ def every_second(least: timedelta) -> list[Observation]:
 
 
 def is_open(assessment: Assessment) -> bool:
-    return isinstance(assessment.decision, Gate) and assessment.decision.name is GateName.FINALIZE_WITHOUT_RETURN
+    return isinstance(assessment.decision, Gate) and assessment.decision.name == GateName.FINALIZE_WITHOUT_RETURN
 
 
 def test_the_glass_is_not_to_be_broken_for_a_silence_of_seconds() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.decisions import NodeStage, Wait, WaitReason
+from domain.decisions import Wait
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
 from domain.observed.observation import (
@@ -21,6 +21,7 @@ from domain.observed.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
 from domain.zk_to_kraft.reduction import offset_distance, situation_of, soaked_for
@@ -33,6 +34,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from domain.contracts import TaskQueue, workflow_id
-from domain.decisions import Acceptance, Finding, GateName, WaitReason
+from domain.decisions import Acceptance, Finding
 from domain.diagnosis import refused_steps, standing
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blocker_codes import PROGRAM_OF
@@ -38,6 +38,8 @@ from domain.records import (
     Progress,
     Waiting,
 )
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import LAST_RESORT, GateName
 from tests.unit.conftest import NOW
 
 AN_HOUR_AGO = NOW - timedelta(hours=1)
@@ -221,7 +223,8 @@ def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
 
 def test_the_gate_that_gives_up_the_way_back_is_no_ordinary_one() -> None:
     """Whoever reads it at night is told first to bring ZooKeeper back."""
-    gate = OpenGate(name=GateName.FINALIZE_WITHOUT_RETURN, evidence_hash="e" * 64, since=AN_HOUR_AGO, evidence={})
+    asked = {"evidence_hash": "e" * 64, "since": AN_HOUR_AGO, "evidence": {}, "caution": LAST_RESORT}
+    gate = OpenGate(name=GateName.FINALIZE_WITHOUT_RETURN, **asked)
     record = a_migration(waiting=waiting("approval", objects=("finalize-without-return",), for_people=True), gate=gate)
     (entry,) = of_waiting(record, None, (), NOW)
     assert entry.fix.startswith("Only where nobody can bring ZooKeeper back")
@@ -346,7 +349,7 @@ def test_a_step_that_pauses_after_refusals_is_told_with_its_next_try_and_how_to_
     assert "; a look finds nothing in its way now; the next try" in entry.observed
     (entry,) = of_steps([*tries[:-2], event("held", 3.5), event("resumed", 3.4), *tries[-2:]])
     assert f"due at {due:%H:%M:%S}" in entry.observed, "a hold does not make the pause shorter"
-    for passed in ([event("step-done", 4, step=6, **STEP), *tries[-2:]], [refused(n, action="leave-kraft") for n in range(9)]):
+    for passed in ([event("step-done", 4, step=6, **STEP), *tries[-2:]], [refused(n, urgent=True) for n in range(9)]):
         (entry,) = of_steps(passed)
         assert "the next try" not in entry.observed, "the pause is over"
 

@@ -7,11 +7,11 @@ import pytest
 from domain.checks.unapplied import outvoting
 from domain.cluster import ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.diagnosis.machines.start_command import overrides_in, told
 from domain.observed.survey import Override
 from domain.rolling.change import Sources
 from domain.zk_to_kraft.node_config import controller_file, is_staged, node_file
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import wanted_file
 from tests.unit.conftest import cluster_spec
 from tests.unit.test_node_config_table import FILES

@@ -16,10 +16,10 @@ from activities.rolling import remaining_nodes
 from activities.rolling.startable import _why_not_its_program, why_not_startable
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import StepOutcome
-from domain.decisions import NodeStage
 from domain.errors import Unsafe
 from domain.policy import AcceptedFinding
 from domain.rolling.change import Restart
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, add_coordinating_partitions, is_roll

@@ -10,11 +10,11 @@ import pytest
 from activities.node_files import FENCED_META, META, METADATA_LOG, read_mark
 from activities.ports.nodes import FileContent
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS
 from domain.quorum_log.record_types import RecordType
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.znodes import MIGRATION, migration_record, offset_in
 from playground.log_bytes import batch
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, is_roll
@@ -58,7 +58,7 @@ async def fenced(soaked: Walk) -> Walk:
 
 async def step(walk: Walk, action: StepAction) -> StepRequest:
     request = await next_step(walk)
-    assert request.step.action is action
+    assert request.step.action == action
     return request
 
 
@@ -84,7 +84,7 @@ async def test_all_are_started_until_the_quorum_serves(fenced: Walk) -> None:
     for _ in range(3):
         outcome = await attempt(fenced, await step(fenced, StepAction.START_NODE))
         assert outcome.is_done
-    assert (await next_step(fenced)).step.action is StepAction.ROLL_NODE
+    assert (await next_step(fenced)).step.action == StepAction.ROLL_NODE
     assert fenced.cluster.quorum.leader is not None
 
 
@@ -155,7 +155,7 @@ async def test_a_failover_cures_dual_write(walk: Walk) -> None:
     node = walk.cluster.nodes[request.step.node]
     mark = await read_mark(walk.cluster.driver(node.spec), node.spec.properties_file)
     assert mark.is_proven
-    assert (await next_step(walk)).step.action is StepAction.LEAVE_KRAFT
+    assert (await next_step(walk)).step.action == StepAction.LEAVE_KRAFT
 
 
 async def test_no_failover_while_another_controller_is_not_reached(walk: Walk) -> None:
@@ -239,10 +239,10 @@ async def test_another_run_s_cluster_is_left_alone(walk: Walk) -> None:
 async def test_a_node_that_is_silent_before_anything_is_touched_is_told_and_not_retried_unseen(
     walk: Walk, fenced: Walk, action: StepAction
 ) -> None:
-    there = fenced if action is StepAction.START_NODE else walk
-    if action is StepAction.ROLL_NODE:
+    there = fenced if action == StepAction.START_NODE else walk
+    if action == StepAction.ROLL_NODE:
         there = walk.copy(is_back=False, ledger=walk.ledger)
-    request = await dead(there) if action is StepAction.FAIL_OVER else await step(there, action)
+    request = await dead(there) if action == StepAction.FAIL_OVER else await step(there, action)
     there.cluster.faults.silent_nodes = {request.step.node}
     outcome = await attempt(there, request)
     assert not outcome.is_done

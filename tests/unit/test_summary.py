@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.contracts import workflow_id
-from domain.decisions import Acceptance, Finding, GateName
+from domain.decisions import Acceptance, Finding
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
@@ -24,6 +24,7 @@ from domain.records import (
 )
 from domain.summary import PauseMeasure, Summary, summary_of
 from domain.zk_to_kraft.afterwards import next_steps
+from domain.zk_to_kraft.steps import GateName
 from playground.fakes.spec import fake_spec
 from tests.unit.conftest import NOW
 

@@ -12,13 +12,14 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.checks.acceptance import blockers_in
-from domain.decisions import NodeStage, Severity
+from domain.decisions import Severity
 from domain.errors import Permanent, Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 

@@ -14,10 +14,13 @@ from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest, RevertOrder
-from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import Revert, Step, Wait
 from domain.errors import Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.waits import WaitReason
+from domain.zk_to_kraft.steps import StepAction
+from domain.zk_to_kraft.waits import ZkWait
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write, provision
@@ -110,7 +113,7 @@ async def assessed(cluster: FakeCluster, ports: Ports, revert: RevertOrder | Non
 async def test_what_turns_us_round_needs_no_store(dying: FakeCluster) -> None:
     assessment = await assessed(dying, ports_of(dying, artefacts=FullDisk()))
     assert isinstance(assessment.decision, Revert)
-    assert assessment.decision.reason is WaitReason.COPY_CANNOT_FINISH
+    assert assessment.decision.reason == ZkWait.COPY_CANNOT_FINISH
 
 
 async def test_what_does_not_turn_us_round_needs_one(dead: FakeCluster) -> None:
@@ -155,7 +158,7 @@ async def test_the_way_back_s_own_look_does_not_search(dying: FakeCluster) -> No
     order = RevertOrder(command_id=None, because="the copy cannot finish", cluster=dying.record())
     decision = (await assessed(dying, ports, order)).decision
     assert isinstance(decision, Step)
-    assert decision.action is StepAction.LEAVE_KRAFT
+    assert decision.action == StepAction.LEAVE_KRAFT
     back = search.calls
     assert isinstance((await assessed(dying, ports)).decision, Revert)
     assert search.calls - back > back

@@ -6,9 +6,9 @@ import pytest
 
 from activities.ports.nodes import FileContent
 from domain.checks.unapplied import HIDDEN, differing, unapplied
-from domain.decisions import NodeStage
 from domain.observed.survey import StartedWith, Unapplied
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from tests.unit.fake_walk import Scene

@@ -10,9 +10,9 @@ from activities.observing.member_trees import why_trees_differ
 from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from domain.cluster import NodeSpec, servers_in
-from domain.decisions import NodeStage
 from domain.errors import Obstacle, Transient
 from domain.observed.observation import MigrationGauge
+from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write

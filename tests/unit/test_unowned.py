@@ -7,10 +7,11 @@ import pytest
 from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from domain.cluster import NodeSpec
-from domain.decisions import Wait, WaitReason
+from domain.decisions import Wait
 from domain.observed.observation import Process
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
+from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
@@ -67,7 +68,7 @@ async def test_nothing_is_started_beside_it(accepted_losses: tuple[str, ...] | N
     seen = await observe(cluster.record(), ports_of(cluster, Blind(cluster)))
     decision = assess(seen, cluster.spec, POLICY, Ruling(accepted_losses=accepted_losses), "").decision
     assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.PART_UNKNOWN
+    assert decision.reason == WaitReason.PART_UNKNOWN
 
 
 async def test_one_that_has_started_meanwhile_is_as_others() -> None:

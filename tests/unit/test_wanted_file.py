@@ -10,10 +10,10 @@ from domain.cluster import Role
 from domain.configuration.file_changes import changes
 from domain.configuration.properties import edit, parse
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP
-from domain.decisions import NodeStage
 from domain.errors import Permanent
 from domain.rolling.change import Making, Sources
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, node_file, stage_of
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import ACL_AUTHORIZER, needs_sibling, wanted_file
 from tests.unit.conftest import CONNECT, broker_text, cluster_spec
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from domain.contracts import StepOutcome
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.errors import Transient
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.node import Mode
 from playground.fakes.spec import fake_spec
@@ -63,7 +64,7 @@ class Interleaved(KillAfter):
 
 def is_there(scene: Scene, cluster: FakeCluster, node_id: int) -> bool:
     process = cluster.nodes[node_id].process
-    return process is not None and process.mode is MODES[scene.request.step.stage]
+    return process is not None and process.mode is MODES[NodeStage(scene.request.step.stage)]
 
 
 async def go_on(scene: Scene, cluster: FakeCluster) -> list[Step]:
@@ -77,7 +78,7 @@ async def go_on(scene: Scene, cluster: FakeCluster) -> list[Step]:
         if not isinstance(decision, Step):
             cluster.advance()
             continue
-        assert decision.action is StepAction.ROLL_NODE
+        assert decision.action == StepAction.ROLL_NODE
         taken.append(decision)
         later = walk.request(decision, f"{scene.request.step_id}/later-{number}")
         await Scene(cluster, scene.ledger, later).attempt(cluster, Interleaved())

@@ -6,8 +6,8 @@ import pytest
 
 from activities.node_files import FENCED_META, METADATA_LOG, before_path, mark_path, sha256_of
 from domain.contracts import StepRequest
-from domain.decisions import StepAction
 from domain.errors import Superseded, Unsafe
+from domain.zk_to_kraft.steps import StepAction
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk
@@ -33,7 +33,7 @@ def controller(walk: Walk, node_id: int = 3001) -> Any:
 async def wipe(walk: Walk, *accepted: str) -> StepRequest:
     walk.accepted = accepted
     request = await next_step(walk)
-    assert request.step.action is StepAction.WIPE
+    assert request.step.action == StepAction.WIPE
     return request
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from domain.decisions import Intent, NodeStage
+from domain.decisions import Intent
 from domain.health.canary_debt import CanaryDebt
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
 BOOL = (False, True)

@@ -66,7 +66,7 @@ from domain.contracts import (
     TaskQueue,
     workflow_id,
 )
-from domain.decisions import GateName, Step, StepAction
+from domain.decisions import Step
 from domain.observed.observation import PartitionFault
 from domain.plans import Plan
 from domain.policy import AcceptedFinding, MigrationPolicy
@@ -82,6 +82,7 @@ from domain.records import (
     Progress,
 )
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName, StepAction
 from ledger.database import Database
 from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
@@ -404,7 +405,7 @@ class World:
             step=step,
             policy=self.policy_of_leading,
         )
-        is_new = step.action is StepAction.PROVISION_CONTROLLER
+        is_new = step.action == StepAction.PROVISION_CONTROLLER
         activity = Provisioning(self.ports).provision_controller if is_new else Rolling(self.ports, NobodyElse()).roll_node
         outcome = await ActivityEnvironment().run(activity, asked)
         assert outcome.is_done, outcome.blocked

@@ -9,10 +9,10 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
 from domain.contracts import ApprovalMessage, HoldMessage
-from domain.decisions import GateName
 from domain.errors import Transient
 from domain.records import Command, CommandKind
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName
 
 MakeApproval = Callable[..., ApprovalMessage]
 NOTHING_FINAL = {"controller-3001": 1}

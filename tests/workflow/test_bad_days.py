@@ -10,9 +10,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
 from domain.checks.acceptance import blockers_in
-from domain.decisions import GateName
 from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName
 
 pytestmark = pytest.mark.chaos
 

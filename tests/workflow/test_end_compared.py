@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from uuid_utils import uuid7
 
-from domain.contracts import CHECK_OF
-from domain.decisions import StepAction
 from domain.drift.report import CheckName, Verdict
 from domain.errors import Permanent
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import CHECK_OF, StepAction
 from tests.workflow.conftest import FAST
 
 

@@ -10,10 +10,10 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from domain.contracts import ApprovalMessage
-from domain.decisions import GateName
 from domain.policy import MigrationPolicy
 from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName
 
 MakeApproval = Callable[..., ApprovalMessage]
 NOTHING_FINAL = {"controller-3001": 1}
@@ -266,7 +266,7 @@ async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_o
     )
     world = make_world(controllers=1, policy=policy)
     await world.lead_to(Phase.SOAK)
-    fault = "is_dual_write_stuck" if gate is GateName.FAIL_OVER else "silent_zookeeper"
+    fault = "is_dual_write_stuck" if gate == GateName.FAIL_OVER else "silent_zookeeper"
 
     def break_it() -> None:
         setattr(world.cluster.faults, fault, True)

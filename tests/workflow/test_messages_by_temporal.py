@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from domain.contracts import ActivityName, StepRequest, TaskQueue
-from domain.decisions import GateName, NodeStage, Step, StepAction
+from domain.decisions import Step
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 
 MADE_UP = {"gate": "finalize", "by": "mallory", "reason": "now"}
 

@@ -14,11 +14,11 @@ from activities.zk_to_kraft.fence import Member, each, is_dead, is_fenced, kill
 from activities.zk_to_kraft.poison import unelectable
 from activities.zk_to_kraft.window.pace import Gap, Pace
 from activities.zk_to_kraft.window.partition_states import PartitionStates
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.logs.failed_elections import MEND_FEATURE
 from domain.errors import Permanent, Transient
 from domain.policy import MigrationPolicy
 from domain.quorum_log.partition_epochs import PartitionEpochs
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
 class Blocked(Exception):
@@ -131,7 +131,7 @@ class Succession:
             if _is_krafts_again(rule):
                 return False
             if time.monotonic() > deadline:
-                raise Blocked(WAIT_MEANS[WaitReason.NO_CONTROLLER])
+                raise Blocked(WAITS[ZkWait.NO_CONTROLLER].means)
             await asyncio.sleep(self._pace.poll)
         self._gap.end()
         end = time.monotonic() + self._pace.watch

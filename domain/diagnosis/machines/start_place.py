@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from domain.decisions import NodeStage
+from domain.decisions import Label
 from domain.observed.parts import ObservedPart
 
 
@@ -33,7 +33,7 @@ class JavaTrial(ObservedPart):
     before the file.
     """
 
-    stage: NodeStage | None = None
+    stage: Label | None = None
     command: str | None = None
     untried: str | None = None
     failed: str | None = None

@@ -1,9 +1,9 @@
 """What keeps keeperless-activities from asking at an address that it was given, wherever it is met. Pure."""
 
-from domain.decisions import WaitReason
 from domain.diagnosis.blocker_codes import MACHINE
 from domain.diagnosis.machines.notes import OURS
 from domain.errors import Obstacle
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 HOW_TO_CORRECT = (

@@ -5,9 +5,9 @@ One entry, in place of one for each that does not answer: whoever looked for the
 
 from collections.abc import Iterable, Iterator
 
-from domain.decisions import WaitReason
 from domain.diagnosis.blocker_codes import MACHINE
 from domain.diagnosis.machines.notes import APART, OURS
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 OF_SILENCE = frozenset({WaitReason.PART_UNKNOWN, WaitReason.NODE_NOT_READY, "GF11"})
@@ -25,7 +25,7 @@ def without_those_of_another_network(looked: Looked, causes: Iterable[Cause]) ->
         looked,
         MACHINE,
         OURS,
-        *frozenset[WaitReason]().union(*(one.explains for one in hidden)),
+        *frozenset[str]().union(*(one.explains for one in hidden)),
         WaitReason.PART_UNKNOWN,
         observed="nothing answers it, neither ZooKeeper nor Kafka nor any node's metrics, and it is in another network than "
         "before: nodes, and the members of the ensemble, may all be well",

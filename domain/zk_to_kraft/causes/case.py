@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
-from domain.decisions import WaitReason
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.causes.connection_limits import ConnectionLimit, limits_in
 from domain.diagnosis.causes.hints import Hints
@@ -17,6 +16,7 @@ from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView, Observation
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
+from domain.waits import WaitReason
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Situation
 
@@ -174,7 +174,7 @@ class Looked:
         begun = min([*waits, *([self.step_since] if self.step_since is not None else [])], default=self.observation.ended_at)
         return self.observation.ended_at - begun + STOPPED_BY
 
-    def since(self, code: str, about: str, explains: frozenset[WaitReason]) -> datetime:
+    def since(self, code: str, about: str, explains: frozenset[str]) -> datetime:
         """When it was first known: by what has been written down, or this look."""
         known = [alert.since for alert in self.alerts if (alert.code, alert.object) == (code, about)]
         waiting = self.waiting
@@ -227,7 +227,7 @@ class Cause:
     hamper whom it is about besides comes after it. `is_only_late`: nothing says that anything is wrong but that it lasts."""
 
     blocker: Blocker
-    explains: frozenset[WaitReason] = frozenset()
+    explains: frozenset[str] = frozenset()
     is_proved: bool = False
     is_only_late: bool = False
 
@@ -240,7 +240,7 @@ def cause(
     looked: Looked,
     code: str,
     about: str,
-    *explains: WaitReason,
+    *explains: str,
     observed: str,
     expected: str,
     fix: str,
@@ -248,8 +248,8 @@ def cause(
     is_proved: bool = False,
     is_only_late: bool = False,
 ) -> Cause:
-    """`code` is a wait's reason or another stable one; a reason explains itself."""
-    reasons = frozenset({*explains, *([WaitReason(code)] if code in set(WaitReason) else [])})
+    """`code` is a wait's reason or another stable one; it explains itself."""
+    reasons = frozenset({*explains, code})
     begun = since if since is not None else looked.since(code, about, reasons)
     entry = blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun)
     return Cause(entry, reasons, is_proved, is_only_late)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import WaitReason
 from domain.diagnosis.logs.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
 from domain.topic_ids import IDS_FIRST
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints
 from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.waits import ZkWait
 
 OF_ZOOKEEPER = frozenset({QuorumState.ABSENT, QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN})
 NO_CLAIM = -1
@@ -67,7 +68,7 @@ def _of(looked: Looked, *, observed: str, fix: str) -> Cause:
         looked,
         "GF11",
         "/controller",
-        WaitReason.NO_CONTROLLER,
+        ZkWait.NO_CONTROLLER,
         WaitReason.STATE_NOT_UNDERSTOOD,
         WaitReason.PREFLIGHT_BLOCKERS,
         observed=observed,

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.causes.reassignment import CANCEL_REASSIGNMENT
 from domain.diagnosis.logs.lines import current, first_of
@@ -15,6 +14,7 @@ from domain.diagnosis.logs.start_lines import epochs_lately
 from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.topic_ids import IDS_FIRST
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.address import unresolved_cause
 from domain.zk_to_kraft.causes.case import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, strangers
 from domain.zk_to_kraft.causes.clocks_set_back import TIMERS_STAND, set_back
@@ -23,6 +23,7 @@ from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_empti
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
 
@@ -194,13 +195,13 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     if situation.quorum is QuorumState.NONE:
         yield cause(
             looked,
-            WaitReason.QUORUM_CANNOT_MIGRATE,
+            ZkWait.QUORUM_CANNOT_MIGRATE,
             "the quorum's log",
             WaitReason.CONTROLLERS_NOT_READY,
             observed="it says NONE: its first controller became active without the migration flag"
             + (COPY_GONE if situation.is_copy_gone else ""),
             expected="a log that was begun with zookeeper.metadata.migration.enable",
-            fix=WAIT_MEANS[WaitReason.QUORUM_CANNOT_MIGRATE],
+            fix=WAITS[ZkWait.QUORUM_CANNOT_MIGRATE].means,
         )
     dead = looked.ids(Role.CONTROLLER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, ControllerMode.FENCED}))
     is_explained = 2 * len(dead) >= len(looked.spec.controllers)
@@ -275,7 +276,7 @@ def _elections(looked: Looked, epochs: int) -> Cause:
         "the quorum",
         WaitReason.QUORUM_TOO_THIN,
         WaitReason.BROKERS_NOT_REGISTERED,
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
         observed=f"its controllers elect without an end: {epochs} epochs within the last minute"
         + complaints(looked, *(c.id for c in looked.spec.controllers)),
         expected="one leader that stays",
@@ -343,7 +344,7 @@ def _fenced_again(looked: Looked) -> Iterator[Cause]:
             WaitReason.BROKERS_NOT_REGISTERED,
             looked.name(broker.id),
             WaitReason.PARTITIONS_NOT_IN_SYNC,
-            WaitReason.COPY_NOT_COMPLETE,
+            ZkWait.COPY_NOT_COMPLETE,
             observed=f"it serves, and the active controller has fenced it {told[str(broker.id)]} times within minutes, "
             "because no heartbeat came in time" + complaints(looked, broker.id),
             expected=FENCED.expected,
@@ -356,7 +357,7 @@ def _stranger(looked: Looked, broker_id: int) -> Cause:
         looked,
         WaitReason.BROKERS_NOT_REGISTERED,
         f"broker {broker_id}",
-        WaitReason.COPY_NOT_COMPLETE,
+        ZkWait.COPY_NOT_COMPLETE,
         observed="it has registered with the controllers, the other brokers list it, and the cluster's specification does not "
         "have it: it is in KRaft mode, and a way back would lose what is placed on it",
         expected="no broker but those of the cluster's specification",
@@ -380,7 +381,7 @@ def _registrations(looked: Looked) -> Iterator[Cause]:
         looked,
         WaitReason.BROKERS_NOT_REGISTERED,
         looked.name(leader.id),
-        WaitReason.COPY_NOT_COMPLETE,
+        ZkWait.COPY_NOT_COMPLETE,
         observed=f"it counts {metrics.migrating_broker_count} migrating brokers, {metrics.active_broker_count} active, "
         f"{metrics.fenced_broker_count} fenced{_said_of_brokers(looked)}"
         + complaints(looked, *(b.id for b in looked.spec.brokers), leader.id),

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from domain.checks.seen import some
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.death_signs import signs_at_death
 from domain.diagnosis.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
 from domain.diagnosis.machines.bad_signs import signed
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.file import without_data
 from domain.zk_to_kraft.causes.unready import EXPLAINED_BY

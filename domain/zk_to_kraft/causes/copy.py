@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from domain.checks.seen import some
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.diagnosis.causes.hints import Unwritten
 from domain.diagnosis.logs.lines import Found, found_in
 from domain.diagnosis.logs.migration_lines import (
@@ -20,6 +19,7 @@ from domain.diagnosis.logs.migration_lines import (
 )
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
 from domain.zk_to_kraft.causes.failed_writes import (
     GIVEN_UP,
@@ -34,6 +34,7 @@ from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 from domain.zk_to_kraft.znode_repairs import repair_of
 
 FLOOD = 5
@@ -58,9 +59,9 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
     for suspect in looked.hints.unreadable if looked.observation.poisoned_znodes is None else ():
         yield cause(
             looked,
-            WaitReason.COPY_CANNOT_FINISH,
+            ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
-            WaitReason.COPY_NOT_COMPLETE,
+            ZkWait.COPY_NOT_COMPLETE,
             observed=f"the copy, which has not begun, will not take it over: {suspect.why}",
             expected="every znode can be copied",
             fix=f"Repair it now, before the last broker goes into migration mode. {repair_of(suspect.what)}",
@@ -68,7 +69,7 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
     for suspect in looked.observation.poisoned_znodes or ():
         yield cause(
             looked,
-            WaitReason.COPY_CANNOT_FINISH,
+            ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
             observed=suspect.why,
             expected="every znode can be copied",
@@ -79,11 +80,11 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
         znode = looked.observation.zookeeper.migration if looked.observation.zookeeper is not None else None
         yield cause(
             looked,
-            WaitReason.COPY_LEFT_OVER,
+            ZkWait.COPY_LEFT_OVER,
             MIGRATION,
             observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
             expected="no such znode, or one with offset -1",
-            fix=WAIT_MEANS[WaitReason.COPY_LEFT_OVER],
+            fix=WAITS[ZkWait.COPY_LEFT_OVER].means,
         )
     if looked.situation.quorum is QuorumState.PRE_MIGRATION:
         for lines in looked.hints.logs.values():
@@ -117,7 +118,7 @@ def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
         said = f". The active controller says: {quotes[str(broker_id)]}" if str(broker_id) in quotes else ""
         yield cause(
             looked,
-            WaitReason.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
+            ZkWait.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
             f"broker {broker_id}",
             WaitReason.PREFLIGHT_BLOCKERS,
             observed=f"{seen}{said}",
@@ -135,7 +136,7 @@ def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
     for found in failed_in(lines, KEEP_THE_COPY if are_all_hybrid else (SUPERSET,)):
         yield cause(
             looked,
-            WaitReason.COPY_NOT_COMPLETE,
+            ZkWait.COPY_NOT_COMPLETE,
             "the copy",
             observed=f"the active controller says: {in_words(found)}",
             expected=found.told.expected,
@@ -166,9 +167,9 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         named = True
         yield cause(
             looked,
-            WaitReason.FAILOVER_WOULD_HURT,
+            ZkWait.FAILOVER_WOULD_HURT,
             suspect.what,
-            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            ZkWait.DUAL_WRITE_NOT_CURRENT,
             observed=suspect.why,
             expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
             fix="Do what is said of it, with Kafka's tools and through a broker: never delete a topic's znode for it. Dual "
@@ -203,9 +204,9 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
     yield cause(
         looked,
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
         MIGRATION,
-        WaitReason.FAILOVER_WOULD_HURT,
+        ZkWait.FAILOVER_WOULD_HURT,
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
@@ -223,9 +224,9 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
     if znode is not None and znode.offset is not None and znode.offset <= 0:
         return cause(
             looked,
-            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            ZkWait.DUAL_WRITE_NOT_CURRENT,
             "ZooKeeper",
-            WaitReason.FAILOVER_WOULD_HURT,
+            ZkWait.FAILOVER_WOULD_HURT,
             WaitReason.PART_UNKNOWN,
             observed=f"{MIGRATION} says {znode.offset}, as before the copy, and KRaft's claim is gone, while the log of {name} "
             "says that the copy is complete: ZooKeeper has data of an earlier time. Who has seen later data is refused by "
@@ -240,7 +241,7 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
     held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
     return cause(
         looked,
-        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        ZkWait.DUAL_WRITE_NOT_CURRENT,
         CONTROLLER,
         WaitReason.PART_UNKNOWN,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -306,7 +307,7 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
             lost += ", and brokers in migration mode were not told of it"
         yield cause(
             looked,
-            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            ZkWait.DUAL_WRITE_NOT_CURRENT,
             looked.name(leader_id),
             observed=f"its log says: {in_words(found)}{lost}",
             expected=found.told.expected,

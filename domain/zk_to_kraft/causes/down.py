@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.death_signs import signs_at_death
 from domain.diagnosis.logs.deaths import (
     CURT,
@@ -26,6 +25,7 @@ from domain.diagnosis.machines.bad_signs import signed
 from domain.health.files import is_startable
 from domain.health.liveness import is_known_to_have_run
 from domain.observed.observation import NodeView, is_started_by_us
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, said_since_started
 from domain.zk_to_kraft.causes.file import NOT_WITHOUT_DATA, without_data
 from domain.zk_to_kraft.causes.lacks import before_more_heap

@@ -5,10 +5,10 @@ One entry, in place of one for each file that seems to be missing: whoever resto
 
 from collections.abc import Iterable, Iterator
 
-from domain.decisions import WaitReason
 from domain.diagnosis.blocker_codes import MACHINE
 from domain.diagnosis.machines.notes import OURS
 from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS, is_elsewhere
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 
@@ -26,7 +26,7 @@ def without_those_of_elsewhere(looked: Looked, causes: Iterable[Cause]) -> Itera
         looked,
         MACHINE,
         OURS,
-        *frozenset[WaitReason]().union(*(one.explains for one in hidden)),
+        *frozenset[str]().union(*(one.explains for one in hidden)),
         *(WaitReason.PART_UNKNOWN, WaitReason.FILE_CHANGED, WaitReason.NODE_DOWN),
         observed=f"{SEES_NOTHING}{serve}",
         expected=f"{OURS} on the machine of the nodes",

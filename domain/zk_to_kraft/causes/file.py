@@ -5,14 +5,15 @@ from hashlib import sha256
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.decisions import WaitReason
 from domain.observed.observation import NodeView, PropertiesFile, StorageState
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.guards import is_edited, may_finalize_by_itself
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.pending_restart import edit_of
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, QuorumState
+from domain.zk_to_kraft.waits import ZkWait
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -110,7 +111,7 @@ def file_cause(looked: Looked, node: BrokerSituation | ControllerSituation) -> I
         runs = "runs without it" if node.mode is ControllerMode.FINAL else "would start without it"
         yield cause(
             looked,
-            WaitReason.CONTROLLER_LOST_ITS_FLAG,
+            ZkWait.CONTROLLER_LOST_ITS_FLAG,
             name,
             observed=f"zookeeper.metadata.migration.enable is not in force: it {runs}",
             expected="every controller has the migration flag until finalize was approved",

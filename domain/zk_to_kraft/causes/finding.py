@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
-from domain.decisions import Finding, WaitReason
+from domain.decisions import Finding
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 
 
-def of_finding(looked: Looked, finding: Finding, *explains: WaitReason) -> Cause:
+def of_finding(looked: Looked, finding: Finding, *explains: str) -> Cause:
     """`explains`: the waits that it is the reason of."""
     return cause(
         looked,

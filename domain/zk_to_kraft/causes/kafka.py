@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from domain.checks.seen import some
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.hints import Asked
 from domain.diagnosis.logs.lines import found_in
@@ -11,6 +10,7 @@ from domain.diagnosis.logs.running_lines import TOO_MANY_CONNECTIONS
 from domain.diagnosis.machines.network_signs import NEARER
 from domain.errors import Obstacle
 from domain.observed.parts import Unanswered
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, strangers
 from domain.zk_to_kraft.causes.doors import Door, door_of

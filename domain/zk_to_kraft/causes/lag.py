@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from domain.checks.seen import some
 from domain.cluster import Role
 from domain.configuration.listener_security import inter_broker_listener
-from domain.decisions import WaitReason
 from domain.diagnosis.causes import bulk_loads
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.reassignment import UNTHROTTLE
@@ -35,6 +34,7 @@ from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
 from domain.observed.observation import PartitionFault
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_threads, leaders_word
 from domain.zk_to_kraft.causes.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.causes.lacks import lack_of

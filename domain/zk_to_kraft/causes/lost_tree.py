@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from domain.cluster import servers_in
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.torn_ensemble import ARE_TWO, Side, majority_of, sides_of
 from domain.errors import Obstacle
 from domain.observed.observation import ZooKeeperView
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.waits import ZkWait
 
-OF_ITS_TREE = frozenset({"PF03", "PF11", "GF02", "GF11", WaitReason.BROKERS_NOT_REGISTERED, WaitReason.DUAL_WRITE_NOT_CURRENT})
+OF_ITS_TREE = frozenset({"PF03", "PF11", "GF02", "GF11", WaitReason.BROKERS_NOT_REGISTERED, ZkWait.DUAL_WRITE_NOT_CURRENT})
 """What follows from it, but for members that do not serve, and what is about a node's own directories."""
 EXPLAINED = (
-    *(WaitReason.PART_UNKNOWN, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.NO_CONTROLLER),
-    *(WaitReason.FAILOVER_WOULD_HURT, WaitReason.PREFLIGHT_BLOCKERS, WaitReason.COPY_LEFT_OVER, WaitReason.COPY_NOT_COMPLETE),
+    *(WaitReason.PART_UNKNOWN, WaitReason.BROKERS_NOT_REGISTERED, ZkWait.DUAL_WRITE_NOT_CURRENT, ZkWait.NO_CONTROLLER),
+    *(ZkWait.FAILOVER_WOULD_HURT, WaitReason.PREFLIGHT_BLOCKERS, ZkWait.COPY_LEFT_OVER, ZkWait.COPY_NOT_COMPLETE),
     *(WaitReason.STATE_NOT_UNDERSTOOD, WaitReason.PARTITIONS_NOT_IN_SYNC),
 )
 TOUCH_NOTHING = "Create nothing there, restart no broker, and start no member that has no data. Brokers that run go on. "

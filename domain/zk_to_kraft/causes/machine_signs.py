@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from domain.decisions import WaitReason
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blocker_codes import MACHINE
 from domain.diagnosis.machines.bad_signs import bad_signs, signed
@@ -151,7 +150,7 @@ def _own(looked: Looked, node_id: int) -> Cause:
     return _cause(looked, name, *EXPLAINED_BY[looked.spec.role(node_id)])
 
 
-def _cause(looked: Looked, name: str, *explained: WaitReason) -> Cause:
+def _cause(looked: Looked, name: str, *explained: str) -> Cause:
     expected = "nothing of it is in the way" if name == ZOOKEEPER else f"nothing keeps {name} from its work"
     return cause(looked, MACHINE, name, *explained, observed="", expected=expected, fix="")
 

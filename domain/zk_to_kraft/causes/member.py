@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.death_signs import killed_for_memory
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.logs.lines import Found
@@ -13,6 +12,7 @@ from domain.diagnosis.logs.zookeeper_deaths import TWICE, complaint_of_server, d
 from domain.diagnosis.machines.node_output import held_by
 from domain.diagnosis.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.observed.ensemble import are_alike, counts_of
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.common_ends import LOOK_AT_VOLUMES
 from domain.zk_to_kraft.causes.failed_writes import lost_by

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 
 from domain.checks.seen import some
-from domain.decisions import WaitReason
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.hints import Serving
 from domain.errors import Obstacle
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.address import lacking_cause, unresolved_cause
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints
 from domain.zk_to_kraft.causes.lacks import lack_of

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from domain.checks.seen import some
-from domain.decisions import WaitReason
 from domain.diagnosis.logs.lines import found_in
 from domain.diagnosis.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
 from domain.diagnosis.logs.running_lines import METADATA_FAULT
@@ -11,6 +10,7 @@ from domain.diagnosis.logs.said import with_thrown
 from domain.diagnosis.logs.unconnected import fix_of_the_living
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints
 from domain.zk_to_kraft.causes.common_ends import ended_together, ended_with_their_machine
 from domain.zk_to_kraft.causes.down import down, ending_of_dead, endings_of_dead
@@ -21,6 +21,7 @@ from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation
+from domain.zk_to_kraft.waits import ZkWait
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
@@ -141,10 +142,10 @@ def flagless(looked: Looked) -> Iterator[Cause]:
             about = [looked.name(int(i)) if int(i) in known else f"controller {i}" for i in found.named]
             yield cause(
                 looked,
-                WaitReason.CONTROLLER_LOST_ITS_FLAG,
+                ZkWait.CONTROLLER_LOST_ITS_FLAG,
                 some(about[:MAX_NAMED]),
                 WaitReason.CONTROLLERS_NOT_READY,
-                WaitReason.COPY_NOT_COMPLETE,
+                ZkWait.COPY_NOT_COMPLETE,
                 observed=f"the active controller says: {found.quote}",
                 expected=found.told.expected,
                 fix=found.told.fix,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import WaitReason
 from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
 from domain.diagnosis.logs.lines import found_in, lately
 from domain.diagnosis.logs.refusals import refusals_in
@@ -17,6 +16,7 @@ from domain.diagnosis.logs.registration_lines import (
 )
 from domain.diagnosis.logs.unconnected import TURNED_AWAY, fix_of_the_living
 from domain.health.quorum import quorum_leader
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import (
     Cause,
     Looked,
@@ -29,6 +29,7 @@ from domain.zk_to_kraft.causes.unreached import cut_off, word_of_servers
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Registration
+from domain.zk_to_kraft.waits import ZkWait
 
 
 def left_behind(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
@@ -60,7 +61,7 @@ def not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             looked,
             WaitReason.BROKERS_NOT_REGISTERED,
             looked.name(node.id),
-            WaitReason.COPY_NOT_COMPLETE,
+            ZkWait.COPY_NOT_COMPLETE,
             observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}"
             + (_refused_by_leader(looked) if found.told is CLUSTER_ACTION_REFUSED else leaders_word(looked, node.id)),
             expected=found.told.expected,
@@ -117,7 +118,7 @@ def not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
 
 
 IN_ZOOKEEPER: frozenset[Mode] = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, ControllerMode.MIGRATING})
-OF_CONTROLLERS_SESSION = (WaitReason.COPY_NOT_COMPLETE, WaitReason.DUAL_WRITE_NOT_CURRENT)
+OF_CONTROLLERS_SESSION = (ZkWait.COPY_NOT_COMPLETE, ZkWait.DUAL_WRITE_NOT_CURRENT)
 
 
 def session_causes(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterator[Cause]:

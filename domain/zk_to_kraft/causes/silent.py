@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.decisions import WaitReason
 from domain.diagnosis.logs.machine_deaths import LOCKED, UNLOCK
 from domain.diagnosis.logs.said import complaint_in, last_of
 from domain.diagnosis.logs.silence_lines import silence_in
@@ -15,6 +14,7 @@ from domain.diagnosis.machines.standstill_signs import is_stopped_by_turns
 from domain.errors import Obstacle
 from domain.observed.observation import NodeView
 from domain.observed.parts import GAUGES_OF_ANOTHER
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.address import ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, said_since_started
 from domain.zk_to_kraft.causes.doors import door_of

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import WAIT_MEANS, WaitReason
 from domain.topic_ids import Cure, cure_of_no_id
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 MOST_TOPICS = 5
 
@@ -22,7 +22,7 @@ def topic_id_causes(looked: Looked) -> Iterator[Cause]:
         cure = UNREAD if found is None else cure_of_no_id(found, looked.spec, is_led_by_zookeeper=is_led_by_zookeeper)
         yield cause(
             looked,
-            WaitReason.TOPIC_WITHOUT_ID,
+            ZkWait.TOPIC_WITHOUT_ID,
             f"topic {name}",
             observed=cure.observed,
             expected="a topic_id in its znode, the same as in partition.metadata of every replica",
@@ -30,4 +30,4 @@ def topic_id_causes(looked: Looked) -> Iterator[Cause]:
         )
 
 
-UNREAD = Cure("no topic_id in its znode; what brokers have on disk was not read", WAIT_MEANS[WaitReason.TOPIC_WITHOUT_ID])
+UNREAD = Cure("no topic_id in its znode; what brokers have on disk was not read", WAITS[ZkWait.TOPIC_WITHOUT_ID].means)

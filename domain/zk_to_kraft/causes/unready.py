@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from domain.checks.seen import some
 from domain.cluster import Role, shown
-from domain.decisions import WaitReason
 from domain.diagnosis.logs.lines import ENDED, of_this_process
 from domain.diagnosis.logs.refusals import refusals_in
 from domain.diagnosis.logs.rolled_segments import ROLL_LESS, rolled_in
@@ -17,6 +16,7 @@ from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.topic_ids import IDS_FIRST
+from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT
 from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word
 

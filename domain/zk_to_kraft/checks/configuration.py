@@ -6,11 +6,12 @@ from domain.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, no
 from domain.cluster import BrokerSpec, shown
 from domain.configuration.kafka_properties import CLASSES_OF_CONTROLLERS
 from domain.configuration.provided_values import is_provided
-from domain.decisions import Finding, NodeStage, Severity
+from domain.decisions import Finding, Severity
 from domain.rolling.own_file import role_and_ids
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
 from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
+from domain.zk_to_kraft.steps import NodeStage
 
 IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"
 ALTER_POLICY = "alter.config.policy.class.name"

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from domain.checks.seen import Check, Surveyed, unverifiable
 from domain.checks.unapplied import CODE, EXPECTED, PART, differing, outvoting
 from domain.cluster import Role
-from domain.decisions import Finding, NodeStage, Severity
+from domain.decisions import Finding, Severity
 from domain.zk_to_kraft.node_config import is_staged, stage_of
+from domain.zk_to_kraft.steps import NodeStage
 
 FIX_OF_MODE = (
     "Put those lines back as they were, in the file and in whatever writes it. Do not restart {} before: the file would start "

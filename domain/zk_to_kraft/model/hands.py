@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Gate, Intent, Step, Wait
+from domain.waits import WaitReason
 from domain.zk_to_kraft.model.moves import Move, hurt, leaderless, started, stopped
 from domain.zk_to_kraft.model.world import (
     FIRST_CONTROLLER,
@@ -16,7 +17,9 @@ from domain.zk_to_kraft.model.world import (
     situation_of_model,
 )
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import Approval, Compared
+from domain.zk_to_kraft.waits import ZkWait
 
 Effect = Callable[[State, Step], State | None]
 """One effect of a step. `None`: its precondition does not hold any more, and the step ends there."""
@@ -48,7 +51,7 @@ def _consume(state: State, step: Step) -> State | None:
     if step.gate is None:
         return state
     is_proven = state.compared is Compared.CLEAN and not state.is_old
-    if step.gate is GateName.FINALIZE and not is_proven and not state.is_consumed:
+    if step.gate == GateName.FINALIZE and not is_proven and not state.is_consumed:
         state = hurt(state, "finalised without a clean report")
     return replace(state, is_consumed=True, approval=Approval.NONE)
 
@@ -56,10 +59,10 @@ def _consume(state: State, step: Step) -> State | None:
 def _write(state: State, step: Step) -> State | None:
     """The mark first, then the file: a process that ends from now on counts as stopped by us."""
     if step.node < FIRST_CONTROLLER:
-        written = replace(state.brokers[step.node - 1], file=step.stage, is_marked=True, is_edited=False)
+        written = replace(state.brokers[step.node - 1], file=NodeStage(step.stage), is_marked=True, is_edited=False)
         return state.with_broker(step.node, written)
     controller = state.controllers[step.node - FIRST_CONTROLLER]
-    return state.with_controller(step.node, replace(controller, file=step.stage, is_marked=True))
+    return state.with_controller(step.node, replace(controller, file=NodeStage(step.stage), is_marked=True))
 
 
 def _stop(state: State, step: Step) -> State | None:
@@ -161,7 +164,7 @@ def _compare(state: State, _: Step) -> State | None:
     return replace(state, compared=Compared.INCONCLUSIVE if state.is_zookeeper_silent else found, is_old=False)
 
 
-EFFECTS: dict[StepAction, tuple[Effect, ...]] = {
+EFFECTS: dict[str, tuple[Effect, ...]] = {
     StepAction.PROVISION_CONTROLLER: (_write, _format, _start),
     StepAction.ROLL_NODE: (_consume, _write, _stop, _start),
     StepAction.START_NODE: (_unfence, _start),
@@ -184,7 +187,7 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
     if state.is_zookeeper_silent:
         yield "ZooKeeper comes back", replace(state, is_zookeeper_silent=False)
     yield from _answers_about_comparison(state, decision.reason)
-    if decision.reason is WaitReason.FILE_CHANGED:
+    if decision.reason == WaitReason.FILE_CHANGED:
         yield from _answers_about_edits(state)
     yield from _answers_about_ids(state, decision.reason)
     if decision.reason in {WaitReason.NODE_DOWN, WaitReason.CONTROLLERS_NOT_READY}:
@@ -193,12 +196,12 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
                 yield f"node {i} started by hand", started(state, i)
     if decision.reason in GIVE_UP and state.intent is Intent.FORWARD:
         yield "rollback, with its losses", replace(asked_back(state), accepts_loss=True)
-    if decision.reason is WaitReason.DUAL_WRITE_NOT_CURRENT and not state.accepts_loss:
+    if decision.reason == ZkWait.DUAL_WRITE_NOT_CURRENT and not state.accepts_loss:
         yield "loss accepted", replace(asked_back(state), accepts_loss=True)
 
 
-def _answers_about_ids(state: State, reason: WaitReason) -> Iterator[Move]:
-    if reason is WaitReason.TOPIC_WITHOUT_ID:
+def _answers_about_ids(state: State, reason: str) -> Iterator[Move]:
+    if reason == ZkWait.TOPIC_WITHOUT_ID:
         yield "the topic's id is put back", replace(state, lacks_id=False)
         yield "rollback, with another id", replace(asked_back(state), accepts_ids=True)
 
@@ -214,34 +217,34 @@ def _answers_about_edits(state: State) -> Iterator[Move]:
             yield f"broker-{i} restarted on purpose", started(stopped(state, i), i)
 
 
-def _answers_about_comparison(state: State, reason: WaitReason) -> Iterator[Move]:
-    if reason is WaitReason.CHECKS_WORKER_MISSING:
+def _answers_about_comparison(state: State, reason: str) -> Iterator[Move]:
+    if reason == WaitReason.CHECKS_WORKER_MISSING:
         yield "keeperless-checks started", replace(state, checker=Checker.THERE)
-    if reason is WaitReason.DRIFT_FOUND:
+    if reason == ZkWait.DRIFT_FOUND:
         yield "repaired, and a while later", replace(state, is_drifted=False, is_old=True)
-    if reason is WaitReason.CHECK_INCONCLUSIVE:
+    if reason == WaitReason.CHECK_INCONCLUSIVE:
         yield "a while later", replace(state, is_old=True)
 
 
 GIVE_UP = frozenset(
     {
-        WaitReason.HALF_REVERTED,
-        WaitReason.COPY_LEFT_OVER,
-        WaitReason.COPY_NOT_COMPLETE,
+        ZkWait.HALF_REVERTED,
+        ZkWait.COPY_LEFT_OVER,
+        ZkWait.COPY_NOT_COMPLETE,
         WaitReason.STATE_NOT_UNDERSTOOD,
         WaitReason.BROKERS_NOT_REGISTERED,
         WaitReason.CONTROLLERS_NOT_READY,
-        WaitReason.QUORUM_CANNOT_MIGRATE,
+        ZkWait.QUORUM_CANNOT_MIGRATE,
         WaitReason.FILE_CHANGED,
     }
 )
 """Waits that going back ends."""
 
 
-def _approved(state: State, gate: GateName) -> State:
-    if gate is GateName.FINALIZE:
+def _approved(state: State, gate: str) -> State:
+    if gate == GateName.FINALIZE:
         return replace(state, approval=Approval.VALID)
-    if gate is GateName.FINALIZE_WITHOUT_RETURN:
+    if gate == GateName.FINALIZE_WITHOUT_RETURN:
         return replace(state, is_given_up=True)
     return replace(state, may_fail_over=True)
 

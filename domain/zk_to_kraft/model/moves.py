@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from domain.decisions import NodeStage
 from domain.zk_to_kraft.model.world import FIRST_CONTROLLER, Driver, State, Znode, replace
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.terms import Compared
 
 Move = tuple[str, State]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from domain.decisions import Intent, NodeStage, Step
+from domain.decisions import Intent, Step
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -24,6 +24,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 FIRST_CONTROLLER = 3001

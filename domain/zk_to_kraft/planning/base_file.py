@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from domain.configuration.properties import parse
 from domain.configuration.protocol_map import PROTOCOL_MAP
-from domain.decisions import NodeStage
 from domain.plans import DroppedKey
 from domain.zk_to_kraft.node_config import ZOOKEEPER_PREFIXES
+from domain.zk_to_kraft.steps import NodeStage
 
 OF_SPECIFICATION = "The specification of the controller says it, and its value takes this one's place."
 OF_QUORUM = "The migration writes it on every node, from the controllers of the specification."

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from statistics import median
 
 from domain.cluster import Role
-from domain.decisions import NodeStage, StepAction
 from domain.plans import Basis, Estimate, EstimatedPart, MeasuredStep, PlannedRoll
 from domain.rehearsal import RehearsalReport
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 
-GUESSED_SECONDS: dict[tuple[Role, NodeStage], float] = {
+GUESSED_SECONDS: dict[tuple[Role, str], float] = {
     (Role.CONTROLLER, NodeStage.MIGRATION): 5.0,
     (Role.BROKER, NodeStage.MIGRATION): 12.0,
     (Role.BROKER, NodeStage.KRAFT): 15.0,

@@ -11,7 +11,7 @@ from domain.checks.acceptance import blockers_in, marked
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.file_changes import unified
 from domain.configuration.properties import ENCODING
-from domain.decisions import Finding, GateName, NodeStage, Severity
+from domain.decisions import Finding, Severity
 from domain.errors import Malformed
 from domain.observed.observation import Observation
 from domain.plans import (
@@ -44,6 +44,7 @@ from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import not_made, too_late
 from domain.zk_to_kraft.roll_waves import planned_waves
 from domain.zk_to_kraft.situation import ControllerSituation, Situation
+from domain.zk_to_kraft.steps import GateName, NodeStage
 
 FINALIZE = PointOfNoReturn(
     what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log: "
@@ -181,8 +182,8 @@ def _last(controllers: Sequence[ControllerSituation], spec: ClusterSpec) -> tupl
 def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[PlannedRoll]) -> PlannedNode:
     name, role = spec.node_name(node.id), spec.role(node.id)
     goes = [roll for roll in rolls if any(name in wave.nodes for wave in roll.waves)]
-    is_created = role is Role.CONTROLLER and any(roll.stage is NodeStage.MIGRATION for roll in goes)
-    texts = _texts(node, spec, files, [roll.stage for roll in goes])
+    is_created = role is Role.CONTROLLER and any(roll.stage == NodeStage.MIGRATION for roll in goes)
+    texts = _texts(node, spec, files, [NodeStage(roll.stage) for roll in goes])
     current, base = (files[node.id].current, files[node.id].base) if node.id in files else (None, None)
     return PlannedNode(
         name=name,

@@ -8,7 +8,6 @@ from domain.by_hand import kafka_tools as tools
 from domain.by_hand import shell
 from domain.cluster import ClusterSpec, ConfigurationManagement, NodeSpec, Role
 from domain.configuration.properties import parse
-from domain.decisions import NodeStage
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import RunbookAction
@@ -17,6 +16,7 @@ from domain.rolling.change import Files, Making
 from domain.rolling.configuration_management import ConfigurationState, by_hand, state_of
 from domain.zk_to_kraft.preview import wanted_back
 from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 

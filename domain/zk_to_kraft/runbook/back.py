@@ -6,7 +6,6 @@ from shlex import quote
 from domain.by_hand import kafka_tools as tools
 from domain.by_hand import shell
 from domain.cluster import ControllerSpec
-from domain.decisions import NodeStage
 from domain.questions import RunbookAction
 from domain.zk_to_kraft.losses import topics_losing_ids
 from domain.zk_to_kraft.modes import ControllerMode
@@ -30,6 +29,7 @@ from domain.zk_to_kraft.runbook.actions import (
 )
 from domain.zk_to_kraft.runbook.versions import lagging_states
 from domain.zk_to_kraft.situation import Claim
+from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.znode_repairs import repair_of
 
 

@@ -7,7 +7,6 @@ from domain.by_hand import kafka_tools as tools
 from domain.by_hand import shell
 from domain.cluster import ControllerSpec
 from domain.configuration.properties import edit, parse
-from domain.decisions import NodeStage
 from domain.questions import RunbookAction
 from domain.redaction import is_name, is_shown
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_edited, may_finalize_by_itself, zookeeper_controller_last
@@ -28,6 +27,7 @@ from domain.zk_to_kraft.runbook.actions import (
     start_node,
 )
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, QuorumState
+from domain.zk_to_kraft.steps import NodeStage
 
 
 def forward_actions(scene: Scene) -> tuple[RunbookAction, ...]:
