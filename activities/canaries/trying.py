@@ -40,9 +40,9 @@ from domain.canaries import LET_PASS, LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.decisions import REMOVE_CANARIES
 from domain.errors import Obstacle, Permanent, Transient, Unsafe, obstacle_of
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.steps import NodeStage, StepAction
 
 AUTHORIZER = "authorizer.class.name"
 
@@ -118,7 +118,8 @@ class Canaries:
             if client is None:
                 return Tried(blocked=silent)
             stack.push_async_callback(client.close)
-            is_final = request.step.action == StepAction.REMOVE_CANARIES and request.step.stage == NodeStage.KRAFT
+            into = self._ports.kinds[request.kind].rolls.restart(request.step.stage)
+            is_final = request.step.action == REMOVE_CANARIES and not into.registers_in_zookeeper
             tree, silent = (None, "") if is_final else await answer_or_silence(self._ports.zookeepers.connect(cluster))
             if silent:
                 return Tried(blocked=silent)

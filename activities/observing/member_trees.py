@@ -1,7 +1,7 @@
 """Asks the members of the ensemble, all at once and a few times, how many znodes each has."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 from activities.ports.kafka import ClusterMetrics
@@ -13,7 +13,6 @@ from domain.errors import KeeperlessError, Obstacle, Transient
 from domain.observed.ensemble import MemberTree, Trees, are_alike, counts_of, equally_far, is_seen_before, tree_in
 from domain.observed.observation import MigrationGauge
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.steps import NodeStage
 
 Ask = Callable[[str], Awaitable[MemberTree | None]]
 """By `host:port`."""
@@ -66,7 +65,7 @@ async def _told(ask: Ask, addresses: Sequence[str]) -> Trees:
 
 
 async def why_trees_differ(
-    cluster: ClusterRecord, nodes: Sequence[NodeSpec], stage: str, zookeepers: ZooKeepers, metrics: ClusterMetrics
+    cluster: ClusterRecord, nodes: Sequence[NodeSpec], urgent: Collection[Role], zookeepers: ZooKeepers, metrics: ClusterMetrics
 ) -> str | None:
     """Why nodes are not to be rolled forward: the last hybrid broker's roll has its controller copy what one session shows,
     every broker's makes writes that fail at a member which lacks their znodes, and after finalize nobody has the other tree.
@@ -74,7 +73,7 @@ async def why_trees_differ(
     What looks the same through one session is not compared with the others' by any check. The flag that a controller has lost
     is given back whatever ZooKeeper has; after the end nobody needs it.
     """
-    is_due = stage == NodeStage.KRAFT or any(cluster.spec.role(node.id) is Role.BROKER for node in nodes)
+    is_due = any(cluster.spec.role(node.id) not in urgent for node in nodes)
     if not is_due or await _is_final(cluster.spec, metrics):
         return None
     trees = await differing_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.zookeeper.connect))

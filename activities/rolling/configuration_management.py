@@ -35,26 +35,28 @@ from activities.observing.configuration_hook import HOOK_TIMEOUT, is_paused, sai
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.rolling.marking import Target
-from domain.cluster import ConfigurationManagement, Role
+from domain.cluster import ConfigurationManagement
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.observed.observation import PauseMark
+from domain.rolling.change import Restart
 from domain.rolling.configuration_management import by_hand
-from domain.zk_to_kraft.steps import NodeStage, StepAction
 
 URGENT_SECONDS = 5.0
 """Less than a look may be old that allows a write: a hook that hangs must not keep the flag from a controller."""
 
 
-async def why_not_paused(request: StepRequest, target: Target, like: FileContent, ports: Ports) -> str | None:
+async def why_not_paused(
+    request: StepRequest, target: Target, like: FileContent, ports: Ports, *, is_new: bool = False
+) -> str | None:
     """Pause the node's configuration management, and prove it: why that could not be done, before anything is written.
 
-    `like`: a file whose owner owns the mark.
+    `like`: a file whose owner owns the mark. `is_new`: the node is made by this step.
     """
     hook = target.node.driver.configuration_management
     if hook is None:
         return None
-    does_wait = await _does_wait(request, target)
+    does_wait = is_new or await _does_wait(target, ports.kinds[request.kind].rolls.restart(request.step.stage))
     try:
         async with asyncio.timeout(None if does_wait else URGENT_SECONDS):
             await _pause(request, target, hook, like, ports)
@@ -69,15 +71,12 @@ async def why_not_paused(request: StepRequest, target: Target, like: FileContent
     return None
 
 
-async def _does_wait(request: StepRequest, target: Target) -> bool:
+async def _does_wait(target: Target, into: Restart) -> bool:
     """The module's docstring says who does not."""
     is_there = await target.driver.read_file(target.node.properties_file) is not None
     if is_there and not (await target.driver.process()).is_running:
         return False
-    is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
-    is_flag_back = is_controller and request.step.stage == NodeStage.MIGRATION
-    is_new = request.step.action == StepAction.PROVISION_CONTROLLER
-    return is_new or not (is_flag_back or request.step.stage == NodeStage.ZOOKEEPER)
+    return not into.is_restored and target.cluster.spec.role(target.node.id) not in into.urgent
 
 
 async def _pause(request: StepRequest, target: Target, hook: ConfigurationManagement, like: FileContent, ports: Ports) -> None:

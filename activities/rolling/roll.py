@@ -70,7 +70,7 @@ from domain.decisions import Step
 from domain.errors import Transient
 from domain.observed.observation import RollMark
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.steps import NodeStage
+from domain.rolling.change import Restart
 
 LEFT_OUT = (
     "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
@@ -169,8 +169,7 @@ class Rolling:
         """What no look tells."""
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
         is_back = request.revert is not None
-        into = self._ports.kinds[request.kind].rolls.restart(request.step.stage)
-        why = await why_not_startable(cluster, nodes, into, request.policy, self._ports, is_back=is_back)
+        why = await why_not_startable(cluster, nodes, self._into(request), request.policy, self._ports, is_back=is_back)
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why
@@ -193,10 +192,13 @@ class Rolling:
         stopped = [target.node.id for target in brokers]
         return await why_others_do_not_get_on(spec, stopped, self._ports.drivers) if stopped else None
 
+    def _into(self, request: StepRequest) -> Restart:
+        return self._ports.kinds[request.kind].rolls.restart(request.step.stage)
+
     async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""
-        spec = targets[0].cluster.spec
-        asked = [t for t in targets if spec.role(t.node.id) is Role.CONTROLLER and request.step.stage == NodeStage.KRAFT]
+        spec, urgent = targets[0].cluster.spec, self._into(request).urgent
+        asked = [t for t in targets if spec.role(t.node.id) in {Role.CONTROLLER} - urgent]
         running = [t.node.id for t in asked if (await t.driver.process()).is_running]
         return await why_no_quorum_would_stay(spec, running, self._listeners) if running else None
 
@@ -212,7 +214,7 @@ class Rolling:
         """Half a way back is the worst place to rest: that one waits for nothing of ZooKeeper's but its quorum."""
         if request.revert is not None:
             return None
-        return await why_trees_differ(cluster, nodes, request.step.stage, self._ports.zookeepers, self._ports.metrics)
+        return await why_trees_differ(cluster, nodes, self._into(request).urgent, self._ports.zookeepers, self._ports.metrics)
 
     async def _look_again(self, request: StepRequest) -> tuple[LastLook, float]:
         """Whether the step may still be taken, and when the look that says so began: what it saw was true then."""
@@ -291,7 +293,7 @@ class Rolling:
         away and closes its logs, without which partitions wait and recovery takes minutes.
         """
         is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
-        patience = FLAGLESS_STOP_DEADLINE if request.step.stage == NodeStage.MIGRATION else CONTROLLER_STOP_DEADLINE
+        patience = URGENT_STOP_DEADLINE if Role.CONTROLLER in self._into(request).urgent else CONTROLLER_STOP_DEADLINE
         deadline = min(request.policy.stop_deadline, patience) if is_controller else request.policy.stop_deadline
         begun = time.monotonic()
         try:
@@ -354,7 +356,7 @@ def is_old(looked_at: float) -> bool:
     return seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK
 
 
-FLAGLESS_STOP_DEADLINE = timedelta(seconds=10)
+URGENT_STOP_DEADLINE = timedelta(seconds=10)
 """A controller's clean stop takes one second; ten are for a machine that is busy."""
 
 CONTROLLER_STOP_DEADLINE = timedelta(seconds=30)

@@ -99,8 +99,8 @@ async def why_not_startable_as(request: StepRequest, ports: Ports, target: Targe
     accept anything there.
     """
     rolls, stage = ports.kinds[request.kind].rolls, request.step.stage
-    is_untried = target.cluster.spec.role(target.node.id) in rolls.restart(stage).untried
-    if not process.is_running or not process.pid.isdecimal() or is_untried:
+    is_urgent = target.cluster.spec.role(target.node.id) in rolls.restart(stage).urgent
+    if not process.is_running or not process.pid.isdecimal() or is_urgent:
         return None
     if request.revert is None and (why := await _why_overridden(request, target, process, rolls)) is not None:
         return why

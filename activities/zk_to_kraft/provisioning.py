@@ -82,7 +82,7 @@ class Provisioning:
             _ensure_not_lost(controller, mark, await self._storage(cluster, controller, driver))
             source = await self._source(cluster.spec.brokers[0])
             target = Target(cluster, controller, driver)
-            blocked = await why_not_paused(request, target, source, self._ports)
+            blocked = await why_not_paused(request, target, source, self._ports, is_new=True)
             if blocked is not None:
                 return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             mark = await self._write_file(request, cluster, controller, driver, source)

@@ -71,14 +71,14 @@ class Restart:
 
     `is_restored`: the archived original comes back as it was, mode and owner included. `registers_in_zookeeper`: a broker reads
     the cluster's id there as it starts, and registers. `takes_topics_of_zookeeper`: it deletes replicas of topics that
-    ZooKeeper does not have. `untried`: roles that are restarted without a trial of the file, because nothing is worse than to
-    wait.
+    ZooKeeper does not have. `urgent`: roles whose restart waits for no trial of the file, no quorum and no pause of
+    configuration management, because waiting would be worse.
     """
 
     is_restored: bool = False
     registers_in_zookeeper: bool = False
     takes_topics_of_zookeeper: bool = False
-    untried: frozenset[Role] = frozenset()
+    urgent: frozenset[Role] = frozenset()
 
 
 @dataclass(frozen=True)

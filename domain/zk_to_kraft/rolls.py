@@ -16,7 +16,7 @@ RESTARTS = {
     NodeStage.ZOOKEEPER: Restart(is_restored=True, registers_in_zookeeper=True),
     # A controller without its flag ends the migration with the next election: giving it back waits for nothing.
     NodeStage.MIGRATION: Restart(
-        registers_in_zookeeper=True, takes_topics_of_zookeeper=True, untried=frozenset({Role.CONTROLLER})
+        registers_in_zookeeper=True, takes_topics_of_zookeeper=True, urgent=frozenset({Role.CONTROLLER})
     ),
     NodeStage.KRAFT: Restart(),
 }
