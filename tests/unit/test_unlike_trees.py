@@ -12,6 +12,7 @@ from activities.ports.ports import Ports
 from domain.cluster import NodeSpec, servers_in
 from domain.errors import Obstacle, Transient
 from domain.observed.observation import MigrationGauge
+from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
@@ -46,7 +47,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def why(cluster: FakeCluster, stage: NodeStage, nodes: Sequence[NodeSpec] | None = None) -> str | None:
-    return await why_trees_differ(cluster.record(), nodes or cluster.spec.brokers[:1], stage, cluster, cluster)
+    urgent = ROLLS.restart(stage).urgent
+    return await why_trees_differ(cluster.record(), nodes or cluster.spec.brokers[:1], urgent, cluster, cluster)
 
 
 @pytest.mark.parametrize(
