@@ -25,6 +25,7 @@ from domain.observed.observation import Observation, Suspect, Unanswered
 from domain.observed.parts import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 
@@ -68,9 +69,9 @@ async def with_suspects(
                 situation = situation_of(observation, cluster.spec, policy)
             if situation.dual_write is DualWrite.DEAD:
                 hazards = (*await strays_in_log(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
-                return observation.model_copy(update={"failover_hazards": hazards})
+                return with_probed(observation, failover_hazards=hazards)
             if situation.is_copy_failed and poison_seconds:
-                return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
+                return with_probed(observation, poisoned_znodes=await _poisoned(cluster, zookeepers, poison_seconds))
             return observation
     except KeeperlessError as error:
         missing = Unanswered(what=what, why=str(error))
@@ -92,7 +93,7 @@ async def _with_unregistered(observation: Observation, cluster: ClusterRecord, d
     registered = await registered_controllers(driver, (await storage_of(driver, node)).metadata_log, ids)
     if registered is None:
         return observation
-    return observation.model_copy(update={"unregistered": tuple(i for i in ids if i not in registered)})
+    return with_probed(observation, unregistered=tuple(i for i in ids if i not in registered))
 
 
 async def _with_offset_of_now(

@@ -8,7 +8,7 @@ shows them: a file may have a comment, or its next line, inside a value.
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from domain.observed.parts import ObservedPart as ObservedPart
 from domain.observed.parts import Suspect as Suspect
@@ -329,9 +329,7 @@ class NodeView(ObservedPart):
 class Observation(ObservedPart):
     """Everything that one look saw, between `started_at` and `ended_at`.
 
-    `failover_hazards`, `poisoned_znodes`: looked for only when dual write has died, or the copy cannot finish. `None`: not
-    looked for, or not to be had. `unregistered`: controllers whose registration the active one's log lacks, looked for only
-    before the copy, which waits for them. `survey`: taken only before the start.
+    `survey`: taken only before the start. `part`: what only one kind of migration looks at, as its probe has filled it.
     """
 
     cluster: str
@@ -342,10 +340,8 @@ class Observation(ObservedPart):
     kafka: KafkaView | None
     nodes: tuple[NodeView, ...]
     unanswered: tuple[Unanswered, ...]
-    failover_hazards: tuple[Suspect, ...] | None = None
-    poisoned_znodes: tuple[Suspect, ...] | None = None
-    unregistered: tuple[int, ...] | None = None
     survey: Survey | None = None
+    part: SerializeAsAny[ObservedPart] | None = None
 
     def node(self, node_id: int) -> NodeView:
         return next(node for node in self.nodes if node.id == node_id)

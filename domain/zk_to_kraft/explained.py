@@ -14,6 +14,7 @@ from domain.waits import WaitReason
 from domain.zk_to_kraft.comparison import CopyReports, claim_of, newest_of
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.terms import Check, Compared, Terms
@@ -90,7 +91,7 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
     elif wait.reason in OF_ZNODES:
         names = _znodes(wait.reason, observation)
     elif wait.reason in SUSPECTED:
-        suspects = getattr(observation, SUSPECTED[wait.reason]) or ()
+        suspects = getattr(probed(observation), SUSPECTED[wait.reason]) or ()
         names = tuple(suspect.what for suspect in suspects) or names
         detail = "; ".join(f"{suspect.what}: {suspect.why}" for suspect in suspects)
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})

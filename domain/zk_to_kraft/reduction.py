@@ -11,6 +11,7 @@ from domain.observed.observation import KafkaView, MigrationGauge, NodeView, Obs
 from domain.policy import MigrationPolicy
 from domain.rolling.configuration_management import marked_nodes, running_again
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode, is_flag_in_file, stage_of_disk
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -47,7 +48,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             stage=stage_of_disk(observation.node(controller.id).disk, Role.CONTROLLER),
             is_leader=leader is not None and controller.id == leader.id,
             is_caught_up=_is_caught_up(observation.node(controller.id), leader)
-            and controller.id not in (observation.unregistered or ()),
+            and controller.id not in (probed(observation).unregistered or ()),
             is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
             is_startable=_is_startable(observation.node(controller.id)),
             is_file_ours=is_file_ours(observation.node(controller.id).disk),
@@ -69,7 +70,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         is_copy_made=_is_copy_made(observation, spec, quorum),
         is_copy_failed=leader is None and _is_copy_failed(observation, brokers, controllers, policy),
         has_migration_znode=observation.zookeeper is not None and observation.zookeeper.migration is not None,
-        is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
+        is_failover_harmful=dual_write is DualWrite.DEAD and probed(observation).failover_hazards != (),
         is_mended_by_window=dual_write is DualWrite.DEAD and _is_mended_by_window(observation),
         is_release_due=bool(marked_nodes(observation, spec)),
         lacks_topic_ids=observation.zookeeper is not None and bool(observation.zookeeper.topics_without_id),
@@ -237,7 +238,7 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
 
 
 def _is_mended_by_window(observation: Observation) -> bool:
-    hazards = observation.failover_hazards
+    hazards = probed(observation).failover_hazards
     return bool(hazards) and all(hazard.is_mended_by_window for hazard in hazards or ())
 
 

@@ -24,6 +24,7 @@ from activities.zk_to_kraft.quorum_log import open_log, read_on
 from activities.zk_to_kraft.suspects import strays_in_log
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import DualWrite, Replication
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.clients import admin_client
@@ -263,7 +264,7 @@ async def test_dual_write_that_has_died_is_cured_by_a_failover(field: Field) -> 
     print(f"found dead after {seconds:.1f} s")
     leader = next(c.id for c in (await field.situation()).controllers if c.is_leader)
     await field.configure_client_metrics("all", "interval.ms=1000")
-    hazards = (await field.observation()).failover_hazards
+    hazards = probed(await field.observation()).failover_hazards
     assert [hazard.what for hazard in hazards] == ["client metrics config interval.ms of all"]
     refused = await field.take(StepAction.FAIL_OVER, leader)
     assert "failover-would-hurt" in (refused.blocked or "")

@@ -18,6 +18,7 @@ from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     LEADER,
@@ -77,7 +78,7 @@ def without(seen: Observation, part: str, why: str = "no answer") -> Observation
 
 
 def unclaimed(seen: Observation) -> Observation:
-    return with_zookeeper(seen, controller=None).model_copy(update={"failover_hazards": ()})
+    return with_probed(with_zookeeper(seen, controller=None), failover_hazards=())
 
 
 def edited(seen: Observation, node_id: int, *, is_proven: bool = True) -> Observation:

@@ -7,11 +7,13 @@ from typing import Any, cast
 import pytest
 
 from activities.observing.in_time import all_within
-from activities.observing.observe import Early, observe
+from activities.observing.observe import Early, observe, observe_for
 from activities.ports.ports import Ports
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.errors import Obstacle
 from domain.observed.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite
 from playground.fakes.artefacts import FakeArtefacts
@@ -77,10 +79,11 @@ async def test_a_slow_look_calls_no_dual_write_dead_that_lives(is_stuck: bool) -
     cluster.faults.is_dual_write_stuck = is_stuck
     cluster.advance(20 if is_stuck else 0)
     assert cluster.quorum.leader == LEADER
-    ports = Ports(cast("Any", None), cluster, cluster, cluster, Slow(cluster, times=1), FakeArtefacts())
-    seen = await observe(cluster.record(), ports)
+    slow = Slow(cluster, times=1)
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, slow, FakeArtefacts(), SHIPPED_KINDS)
+    seen = await observe_for("zk-to-kraft", cluster.record(), ports)
     assert situation_of(seen, cluster.spec, MigrationPolicy()).dual_write is (DualWrite.DEAD if is_stuck else DualWrite.CURRENT)
-    assert seen.failover_hazards == (() if is_stuck else None)
+    assert probed(seen).failover_hazards == (() if is_stuck else None)
 
 
 class Hanging:

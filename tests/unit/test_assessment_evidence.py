@@ -30,6 +30,7 @@ from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.waits import ZkWait
@@ -354,7 +355,7 @@ def test_only_what_the_window_mends_by_itself_is_left_to_it(hazards: tuple[Suspe
     """A topic that a controller's death has cut in two makes dual write die, and no failover cures it."""
     behind = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=LOG_END - 500)
     dead = with_zookeeper(observation(Point.DUAL_WRITE), migration=behind)
-    dead = dead.model_copy(update={"failover_hazards": hazards})
+    dead = with_probed(dead, failover_hazards=hazards)
     forward = judged(dead).decision
     assert isinstance(forward, Wait)
     assert forward.reason == ZkWait.FAILOVER_WOULD_HURT
@@ -383,7 +384,7 @@ def test_what_turns_us_round_is_named() -> None:
     for controller in SPEC.controllers:
         failed = with_part(failed, controller.id, process=stopped(f"pid-{controller.id}"), metrics=None)
     poison = Suspect(what="/config/users/bob", why="its SCRAM credential cannot be read")
-    failed = failed.model_copy(update={"poisoned_znodes": (poison,)})
+    failed = with_probed(failed, poisoned_znodes=(poison,))
     decision = judged(failed).decision
     assert isinstance(decision, Revert)
     assert (decision.reason, decision.objects) == (ZkWait.COPY_CANNOT_FINISH, ("/config/users/bob",))

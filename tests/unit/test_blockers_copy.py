@@ -14,6 +14,7 @@ from domain.observed.observation import (
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.probed import with_probed
 from tests.unit.blocked import (
     BEFORE,
     DUAL,
@@ -74,7 +75,7 @@ def test_a_controller_that_never_had_the_flag_is_named_by_the_active_one() -> No
 
 
 def test_a_controller_that_never_registered_is_named_with_what_helps() -> None:
-    seen = observation(Point.CONTROLLERS_UP).model_copy(update={"unregistered": (STANDBY,)})
+    seen = with_probed(observation(Point.CONTROLLERS_UP), unregistered=(STANDBY,))
     (entry,) = found(seen)
     assert (entry.code, entry.object) == ("controllers-not-ready", SPEC.node_name(STANDBY))
     assert f"restart {SPEC.node_name(STANDBY)}" in entry.fix
@@ -90,7 +91,7 @@ def test_a_search_that_could_not_be_made_says_what_is_not_known(what: str, said:
 
 def test_poisoned_znodes_are_each_an_entry() -> None:
     suspects = tuple(Suspect(what=f"/config/users/{n}", why="not a number") for n in range(2))
-    seen = HYBRID.model_copy(update={"poisoned_znodes": suspects})
+    seen = with_probed(HYBRID, poisoned_znodes=suspects)
     assert {("copy-cannot-finish", s.what) for s in suspects} <= set(keys(found(seen)))
 
 
@@ -110,7 +111,7 @@ def test_zookeeper_with_data_from_before_the_copy_is_told_as_such() -> None:
 
 def test_a_dual_write_that_has_died_quotes_its_controller() -> None:
     seen = with_zookeeper(DUAL, migration=STALE_COPY.model_copy(update={"offset": 3}))
-    seen = seen.model_copy(update={"failover_hazards": ()})
+    seen = with_probed(seen, failover_hazards=())
     line = "[2026-11-20 03:00:00,1] INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 5."
     entry = next(e for e in found(seen, hints=Hints(logs={LEADER: (line,)})) if e.object == "/migration")
     assert "Check op on KRaft Migration ZNode failed" in entry.observed

@@ -21,6 +21,7 @@ from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.owners import listening
 from domain.zk_to_kraft.causes.proxy_headers import PROXY_HEADER
 from domain.zk_to_kraft.causes.sparing import restart_of
+from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     CONNECT,
@@ -164,7 +165,7 @@ def test_what_we_lack_ourselves_is_no_brokers_fault() -> None:
 def test_while_two_controllers_rule_what_brokers_list_is_no_cause_of_its_own(claim: ControllerZnode | None) -> None:
     """Some hear from the one and some from the other: by turns they disagree, or list too few."""
     torn = with_zookeeper(DUAL, controller=claim)
-    torn = torn.model_copy(update={"failover_hazards": ()})
+    torn = with_probed(torn, failover_hazards=())
     for seen in (silent(torn, broker_id=2), with_kafka(torn, broker_ids=(2, 3))):
         looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY))
         waits = [Wait(reason=reason) for reason in (WaitReason.PART_UNKNOWN, WaitReason.PARTITIONS_NOT_IN_SYNC)]

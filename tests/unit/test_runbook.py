@@ -11,6 +11,7 @@ from domain.observed.observation import MigrationZnode, Observation, Suspect, Un
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import Files, NodeFile
+from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
@@ -138,7 +139,7 @@ REST = Suspect(what="7 further znodes", why="cannot be read either")
 
 def poisoned(*suspects: Suspect) -> Runbook:
     """The copy has killed every controller: what kills it may stop a broker that starts as well."""
-    seen = observation(Point.DUAL_WRITE).model_copy(update={"poisoned_znodes": suspects})
+    seen = with_probed(observation(Point.DUAL_WRITE), poisoned_znodes=suspects)
     for i in CONTROLLERS:
         seen = with_part(seen, i, process=stopped("gone"), metrics=None)
     return runbook(seen, files_of(Point.DUAL_WRITE))

@@ -19,6 +19,7 @@ from domain.errors import Transient
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.waits import WaitReason
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.steps import StepAction
 from domain.zk_to_kraft.waits import ZkWait
 from playground.fakes.artefacts import FakeArtefacts
@@ -68,13 +69,13 @@ async def test_a_controller_whose_registration_got_lost_is_waited_for_before_any
     cluster.faults.never_registers = {3002}
     await provision(cluster)
     seen = await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))
-    assert seen.unregistered == (3002,)
+    assert probed(seen).unregistered == (3002,)
     decision = (await assessed(cluster, ports_of(cluster))).decision
     assert isinstance(decision, Wait)
     assert (decision.reason, decision.objects) == (WaitReason.CONTROLLERS_NOT_READY, ("controller-3002",))
     cluster.faults.never_registers.clear()
     cluster.advance(2)
-    assert (await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))).unregistered == ()
+    assert probed(await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))).unregistered == ()
     assert isinstance((await assessed(cluster, ports_of(cluster))).decision, Step)
 
 
@@ -85,19 +86,19 @@ async def test_registrations_that_cannot_be_read_are_unknown(monkeypatch: pytest
     cluster = FakeCluster()
     await provision(cluster)
     seen = await observe_for("zk-to-kraft", cluster.record(), ports_of(cluster))
-    assert seen.unregistered is None
+    assert probed(seen).unregistered is None
     (missing,) = [part for part in seen.unanswered if part.what == "registrations"]
     assert "may not be read" in missing.why
 
 
 async def test_nothing_forbids_a_failover_where_zookeeper_has_every_state(dead: FakeCluster) -> None:
-    assert (await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards == ()
+    assert probed(await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards == ()
 
 
 async def test_a_topic_that_a_kill_cut_in_two_is_named(dead: FakeCluster) -> None:
     for partition in (1, 2):
         del dead.znodes[state_path("orders", partition)]
-    (hazard,) = (await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards or ()
+    (hazard,) = probed(await observe_for("zk-to-kraft", dead.record(), ports_of(dead))).failover_hazards or ()
     assert hazard.what == f"topic orders without {state_path('orders', 1)}"
     assert hazard.is_mended_by_window
 
@@ -140,15 +141,15 @@ async def look(cluster: FakeCluster, search: Poison, poison_seconds: float) -> O
 
 async def test_a_search_for_poison_that_takes_too_long_is_given_up_and_said(dying: FakeCluster) -> None:
     seen = await look(dying, Poison(0.2), poison_seconds=0.05)
-    assert seen.poisoned_znodes is None
+    assert probed(seen).poisoned_znodes is None
     (missing,) = [part for part in seen.unanswered if part.what == "suspects"]
     assert "took longer than 0.05 s" in missing.why
 
 
 async def test_who_goes_back_already_does_not_search(dying: FakeCluster) -> None:
     searching, not_searching = Poison(0), Poison(0)
-    assert (await look(dying, searching, poison_seconds=10)).poisoned_znodes is not None
-    assert (await look(dying, not_searching, poison_seconds=0)).poisoned_znodes is None
+    assert probed(await look(dying, searching, poison_seconds=10)).poisoned_znodes is not None
+    assert probed(await look(dying, not_searching, poison_seconds=0)).poisoned_znodes is None
     assert not_searching.calls < searching.calls
 
 

@@ -32,6 +32,7 @@ from domain.zk_to_kraft.causes.failed_writes import (
 )
 from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 from domain.zk_to_kraft.waits import WAITS, ZkWait
@@ -56,7 +57,7 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
     """What keeps the copy from beginning, or from ending."""
     if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
         yield from _awaited_brokers(looked)
-    for suspect in looked.hints.unreadable if looked.observation.poisoned_znodes is None else ():
+    for suspect in looked.hints.unreadable if probed(looked.observation).poisoned_znodes is None else ():
         yield cause(
             looked,
             ZkWait.COPY_CANNOT_FINISH,
@@ -66,7 +67,7 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
             expected="every znode can be copied",
             fix=f"Repair it now, before the last broker goes into migration mode. {repair_of(suspect.what)}",
         )
-    for suspect in looked.observation.poisoned_znodes or ():
+    for suspect in probed(looked.observation).poisoned_znodes or ():
         yield cause(
             looked,
             ZkWait.COPY_CANNOT_FINISH,
@@ -163,7 +164,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if situation.quorum is not QuorumState.MIGRATION or zookeeper is None:
         return
     named = False
-    for suspect in dict.fromkeys((*(looked.observation.failover_hazards or ()), *looked.hints.strays)):
+    for suspect in dict.fromkeys((*(probed(looked.observation).failover_hazards or ()), *looked.hints.strays)):
         named = True
         yield cause(
             looked,

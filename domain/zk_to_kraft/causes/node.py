@@ -20,6 +20,7 @@ from domain.zk_to_kraft.causes.silent import silent
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation
 from domain.zk_to_kraft.waits import ZkWait
 
@@ -84,7 +85,7 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     if node.is_caught_up or leader is None or node.mode not in {ControllerMode.MIGRATING, ControllerMode.FINAL}:
         return
     metrics, name = looked.observation.node(node.id).metrics, looked.name(node.id)
-    if node.id in (looked.observation.unregistered or ()):
+    if node.id in (probed(looked.observation).unregistered or ()):
         yield cause(
             looked,
             WaitReason.CONTROLLERS_NOT_READY,

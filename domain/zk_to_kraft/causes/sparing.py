@@ -7,6 +7,7 @@ from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
 from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.modes import ControllerMode
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import ControllerSituation
 
 FLAG = "zookeeper.metadata.migration.enable=true"
@@ -43,7 +44,7 @@ def _first(looked: Looked) -> Iterator[str]:
     if others and 2 * (len(others) - len(missing)) <= len(controllers):
         names = some([looked.name(c.id) for c in missing])
         yield f"{names} runs, follows and accepts connections, or no majority is left to elect another"
-    hazards = dict.fromkeys((*(looked.observation.failover_hazards or ()), *looked.hints.strays))
+    hazards = dict.fromkeys((*(probed(looked.observation).failover_hazards or ()), *looked.hints.strays))
     if hazards:
         yield f"{some([hazard.what for hazard in hazards])} is mended, which the next one would fail at"
 

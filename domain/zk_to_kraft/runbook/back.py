@@ -16,6 +16,7 @@ from domain.zk_to_kraft.preview import (
     flags_to_give_back,
     is_window_over,
 )
+from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.runbook.actions import (
     Scene,
     give_flag_back,
@@ -62,7 +63,7 @@ def _mend(scene: Scene) -> tuple[RunbookAction, ...]:
             f"it, as the copy did. {repair_of(suspect.what)}",
             (tools.look_at(scene.spec, suspect.what),) if tools.is_plain(suspect.what) else (),
         )
-        for suspect in scene.observation.poisoned_znodes or ()
+        for suspect in probed(scene.observation).poisoned_znodes or ()
     )
 
 
