@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from activities.ports.nodes import Completed, NodeDriver
-from domain.diagnosis.logs.deaths import words_of
+from domain.diagnosis.logs.complaints import without_frames
+from domain.diagnosis.logs.endings import words_of
 from domain.diagnosis.logs.layouts import in_kafkas_layout
 from domain.diagnosis.logs.lines import said_by_new
-from domain.diagnosis.logs.said import without_frames
 
 LINES_READ = 400
 """Of a log: deeper than Kafka's stack traces are, and than what it says when it closes after an error."""

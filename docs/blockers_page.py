@@ -1,16 +1,11 @@
 """The page of blockers: every code of an entry, and every known log line."""
 
+from collections.abc import Iterable
+
 from domain.diagnosis.blocker_codes import CODES
-from domain.diagnosis.logs.authorizer_lines import OF_ZOOKEEPERS
-from domain.diagnosis.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
-from domain.diagnosis.logs.lines import Told
-from domain.diagnosis.logs.machine_deaths import DATA_FILE_GONE
-from domain.diagnosis.logs.registration_lines import SESSION_TOO_SHORT
-from domain.diagnosis.logs.replication_lines import SEGMENT_TOO_SMALL
-from domain.diagnosis.logs.running_lines import RUNNING
-from domain.diagnosis.logs.tree_digests import OTHER_TREE
-from domain.diagnosis.logs.unconnected import UNCONNECTED
-from domain.diagnosis.logs.zookeeper_deaths import CONFIGURATION, LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
+from domain.diagnosis.logs.catalogue import KAFKA, Told
+from domain.diagnosis.logs.endings import CURT, CUT_OFF, KILLED, SILENT, STOPPED, Ending
+from domain.zk_to_kraft.migration_lines import MIGRATION
 from domain.zk_to_kraft.waits import WAITS
 
 BLOCKERS_HEAD = """\
@@ -61,29 +56,26 @@ def blockers() -> str:
         "## Guards and checks\n",
         "The [guards](guards.md) explain the codes `GF..`, the [checks](checks.md) the codes `PF..`.\n",
         "## Log lines of a running node\n",
-        _lines((*RUNNING, SEGMENT_TOO_SMALL, SESSION_TOO_SHORT)),
+        _lines(told for told in (*MIGRATION, *KAFKA) if told.said == "running" and told.by != ("member",)),
         "## Last log lines of a node that died\n",
-        _lines((*DEATHS, OF_ZOOKEEPERS, DATA_FILE_GONE)),
+        _lines(told for told in KAFKA if told.said == "dying" and told.by != ("member",)),
         "## Warnings of a process that cannot connect\n",
         "They apply to a node, and to a ZooKeeper server without a quorum. The exception below the warning decides. For keys, "
         "certificates, names and open files the causes of the previous section apply too.\n",
-        _lines(UNCONNECTED),
+        _lines(KAFKA.of("connecting")),
         "## Log lines of a ZooKeeper server that does not serve\n",
-        "They are read if `zookeeper.members` of the cluster's specification names the server's `output_file`. The first "
-        "rows are for a server that runs and has no quorum. If no row applies, its last error or warning is quoted, with "
-        "the exception below it.\n",
-        _lines((*LIVING_KINDS, TICKS_TOO_SHORT, *SERVER_DEATHS, CONFIGURATION)),
-        "For a server that serves, if a node gets no session:\n",
-        _lines(TURNS_AWAY),
-        "For a server whose tree differs from its leader's:\n",
-        _lines((OTHER_TREE,)),
+        "They are read if `zookeeper.members` of the cluster's specification names the server's `output_file`. If no row "
+        "applies, its last error or warning is quoted, with the exception below it.\n",
+        _lines(told for told in KAFKA if told.by == ("member",) and told.said != "serving-member"),
+        "For a server that serves, if a node gets no session or a tree differs from the leader's:\n",
+        _lines(told for told in KAFKA if told.said == "serving-member"),
         "## A node that died without a known log line\n",
         _endings((STOPPED, KILLED, CURT, SILENT, CUT_OFF)),
     ]
     return "\n".join(parts)
 
 
-def _lines(kinds: tuple[Told, ...]) -> str:
+def _lines(kinds: Iterable[Told]) -> str:
     rows = [f"| {kind.name} | {kind.expected} | {kind.fix} |" for kind in kinds]
     return "\n".join(["| Cause | Expected | Fix |", "|---|---|---|", *rows]) + "\n"
 

@@ -39,7 +39,7 @@ from domain.checks.service_unit import (
 from domain.checks.unapplied import outvoting
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
-from domain.diagnosis.logs.registration_lines import LIFT_QUOTA
+from domain.diagnosis.logs.connecting import LIFT_QUOTA
 from domain.diagnosis.machines.standstill_signs import MEND_DEAFNESS, end_of_deaf
 from domain.errors import KeeperlessError, Transient
 from domain.observed.observation import Process

@@ -13,7 +13,7 @@ from activities.ports.nodes import NodeDriver
 from activities.survey.start_commands import overrides_of
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING, edit, parse
-from domain.diagnosis.logs.said import without_secrets
+from domain.diagnosis.logs.redaction import without_secrets
 from domain.diagnosis.machines.start_place import JavaTrial
 
 AT_ONCE = asyncio.Semaphore(2)

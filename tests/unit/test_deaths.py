@@ -5,181 +5,14 @@ import time
 
 import pytest
 
-from domain.diagnosis.logs.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
-from domain.diagnosis.logs.lines import MAX_QUOTE, Told
-from domain.diagnosis.logs.said import said_in
-from domain.diagnosis.logs.silence_lines import silence_in
-from domain.diagnosis.logs.unconnected import UNCONNECTED, unconnected_in
+from domain.diagnosis.logs.complaints import said_in
+from domain.diagnosis.logs.connecting import UNCONNECTED, unconnected_in
+from domain.diagnosis.logs.endings import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
+from domain.diagnosis.logs.lines import MAX_QUOTE
+from domain.diagnosis.logs.running import silence_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
-DYING = {
-    "certificate-not-for-this": "sun.security.validator.ValidatorException: Extended key usage does not permit use for TLS "
-    "client authentication",
-    "cryptography-forbidden": "Caused by: java.security.cert.CertPathValidatorException: Algorithm constraints check failed on "
-    "keysize limits: RSA 1024 bit key used with certificate: CN=broker-1",
-    "password-not-decoded": "[2026-11-20 03:00:01,123] ERROR Dynamic password config ssl.keystore.password could not be "
-    "decoded, ignoring. (kafka.server.DynamicBrokerConfig)",
-    "kerberos-key": "javax.security.auth.login.LoginException: Checksum failed",
-    "kerberos-principal": "Caused by: KrbException: Client not found in Kerberos database (6)",
-    "kerberos-keytab": "javax.security.auth.login.LoginException: Unable to obtain password from user",
-    "kerberos-realm": "Caused by: KrbException: Cannot locate default realm",
-    "kerberos-encryption": "Caused by: KrbException: KDC has no support for encryption type (14)",
-    "token-not-fetched": "javax.security.auth.login.LoginException: An internal error occurred while retrieving token from "
-    "callback handler",
-    "kerberos-clock": "Caused by: KrbException: Clock skew too great (37)",
-    "kerberos-unreached": "javax.security.auth.login.LoginException: Receive timed out",
-    "another-version": 'ConfigException: Missing required configuration "process.roles" which has',
-    "topic-config-refused": "org.apache.kafka.common.config.ConfigException: Invalid value … for configuration retention.ms: "
-    "Not a number of type LONG",
-    "system-property-needed": "https://idp.example.org/token is not allowed. Update System property "
-    "'org.apache.kafka.sasl.oauthbearer.allowed.urls' to allow https://idp.example.org/token",
-    "zookeeper-quota": "[2026-11-26 12:00:00,100] ERROR Error while creating ephemeral at /brokers/ids/2 with return code: "
-    "QUOTAEXCEEDED (kafka.zk.KafkaZkClient$CheckedEphemeral)\n"
-    "org.apache.zookeeper.KeeperException$QuotaExceededException: KeeperErrorCode = Quota has exceeded for /brokers/ids/2",
-    "zookeeper-session-unknown": "ERROR Error while creating ephemeral at /brokers/ids/1 with return code: SESSIONEXPIRED (x)\n"
-    "ERROR [KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)\n"
-    "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired",
-    "zookeeper-local-session": "org.apache.zookeeper.KeeperException$EphemeralOnLocalSessionException: KeeperErrorCode = "
-    "Ephemeral node on local session for /brokers/ids/1",
-    "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
-    "disk-full": "java.io.IOException: No space left on device",
-    "file-system-damaged": "java.nio.file.FileSystemException: /data/1/orders-0: Structure needs cleaning",
-    "file-too-large": "java.io.IOException: File too large",
-    "no-locks": "java.io.IOException: No locks available",
-    "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
-    "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
-    "java-failed": "Error occurred during initialization of VM",
-    "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
-    "program-gone": "start: 11: exec: /opt/bin/start-kafka.sh: not found",
-    "java-gone": "/opt/kafka/bin/kafka-run-class.sh: line 353: exec: /opt/java/bin/java: not found",
-    "java-broken": "Error: could not open `/usr/lib/jvm/java-17-openjdk-amd64/lib/jvm.cfg'",
-    "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
-    "too-many-open-files": "java.net.SocketException: Too many open files",
-    "machine-out-of-files": "java.net.SocketException: Too many open files in system",
-    "native-library": "java.lang.UnsatisfiedLinkError: /tmp/libzstd-jni-1.5.6-4.so: failed to map segment from shared object",
-    "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
-    "port-in-use": "KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.",
-    "bind-refused": "KafkaException: Socket server failed to bind to [::]:9092: Protocol family unavailable.",
-    "cluster-id-differs": "java.lang.RuntimeException: Invalid cluster.id in: /data/meta.properties. Expected abc, but read d",
-    "directory-of-nobody": "org.apache.kafka.common.KafkaException: Found directory /data/1/lost+found, 'lost+found' is not in "
-    "the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion).",
-    "storage-of-another": "java.lang.RuntimeException: Stored node id 1 doesn't match previous node id 2 in /data/1",
-    "not-formatted": "java.lang.RuntimeException: No readable meta.properties files found.",
-    "node-exists": "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists",
-    "zookeeper-no-auth": "org.apache.zookeeper.KeeperException$NoAuthException: KeeperErrorCode = NoAuth for /brokers/ids",
-    "zookeeper-unreachable": "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in "
-    "state: CONNECTING",
-    "flag-on-kraft-cluster": "FaultHandlerException: Should not have ZK migrations enabled on a cluster that was created in "
-    "KRaft mode.",
-    "migration-copy-failed": "ERROR Encountered fatal fault: Aborting the ZK migration (…ProcessTerminatingFaultHandler)",
-    "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
-    "locked-files": "java.io.FileNotFoundException: /data/1/recovery-point-offset-checkpoint.tmp (Required key not available)",
-    "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
-    "secret-gone": "ConfigException: Could not read properties from file /run/secrets/kafka.properties",
-    "remote-jmx-file": "Error: Password file read access must be restricted: /etc/kafka/jmxremote.password",
-    "provider-refused": "org.apache.kafka.common.config.ConfigException: io.github.jopenlibs.vault.VaultException: Vault "
-    "responded with HTTP status code: 403",
-    "tiered-storage-off": "org.apache.kafka.common.config.ConfigException: Tiered Storage functionality is disabled in the "
-    "broker. Topic cannot be configured with remote log storage.",
-    "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
-    "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
-    "installation-broken": "java.lang.NoClassDefFoundError: org/apache/kafka/raft/QuorumConfig",
-    "class-not-found": "java.lang.ClassNotFoundException: org.example.Policy",
-    "out-of-maps": "IOException: Map failed",
-    "out-of-threads": "OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits "
-    "reached",
-    "out-of-metaspace": "OutOfMemoryError: Metaspace",
-    "out-of-direct-memory": "java.lang.OutOfMemoryError: Cannot reserve 52428800 bytes of direct buffer memory (allocated: "
-    "1061892, limit: 50331648)",
-    "exporter-failed": "Failed to start Prometheus JMX Exporter",
-    "exporter-file": " in 'reader', line 2, column 34:",
-    "host-out-of-memory": "# There is insufficient memory for the Java Runtime Environment to continue.",
-    "java-crashed-on-a-mapped-file": "#  SIGBUS (0x7) at pc=0x00007fbe4edcaf14, pid=8110, tid=8110",
-    "java-crashed": "#  SIGSEGV (0xb) at pc=0x00007fbe4edcaf14 (sent by kill), pid=8110, tid=8110",
-    "java-crash-report": "# /opt/kafka/hs_err_pid8110.log",
-    "java-log-file": "[0.001s][error][logging] Error opening log file '/no/such/dir/gc.log': No such file or directory",
-    "port-not-allowed": "KafkaException: Socket server failed to bind to 127.0.0.1:93: Permission denied.",
-    "address-not-here": "KafkaException: Socket server failed to bind to 10.9.1.2:9093: Cannot assign requested address.",
-    "unknown-host": "KafkaException: Socket server failed to bind to kafka-9:9093: Unresolved address.",
-    "file-unusable": "java.nio.file.FileSystemException: /data/1/orders-0/00000000000000000000.log: Is a directory",
-    "directory-twice": "RuntimeException: Duplicate directory ID Optional[OHC1_airh1gVgHM53] found. It was the ID of /d/1, "
-    "but also of "
-    "/d/2",
-    "partition-twice": "IllegalStateException: Duplicate log directories for orders-0 are found in both /d/1/orders-0 and "
-    "/d/2/orders-0",
-    "meta-properties-broken": "RuntimeException: Error: node ID not found in /data/c1",
-    "meta-properties-of-kraft": "RuntimeException: Found unexpected version in /data/1/meta.properties. ZK-based brokers "
-    "that are not "
-    "migrating only support version 0 (which is implicit when the `version` field is missing).",
-    "metadata-directory-failed": "RuntimeException: Encountered I/O error in metadata log directory /data/c1. Cannot continue.",
-    "metadata-log-misplaced": "KafkaException: Found unexpected metadata location in data directory "
-    "`/d/1/__cluster_metadata-0` "
-    "(the configured metadata directory is /d/2).",
-    "log-dir-unusable": "IOException: /data/1 is not a readable log directory.",
-    "checkpoint-broken": "IOException: Malformed line in checkpoint file [/data/1/replication-offset-checkpoint]: orders zz",
-    "topic-id-missing": "RuntimeException: The log dir Log(dir=/data/1/orders-0, topic=orders) does not have a topic ID, "
-    "which is "
-    "not allowed when running in KRaft mode.",
-    "log-not-loaded": "INFO Error while loading logs in /data/1/orders-0 in 0ms (3/3 completed in /data/1) "
-    "(kafka.log.LogManager)",
-    "loading-failed": "ERROR There was an error in one of the threads during logs loading: java.lang.NumberFormatException: "
-    "For input string",
-    "quorum-state-broken": "UncheckedIOException: Error while reading the Quorum status from the file "
-    "/data/c1/__cluster_metadata-0/quorum-state",
-    "quorum-state-unwritable": "UncheckedIOException: Error while writing the Quorum status from the file "
-    "/data/c1/quorum-state",
-    "leader-is-behind": "KafkaException: The leader requested truncation to offset 10, which is below the current high "
-    "watermark LogOffsetMetadata(offset=31)",
-    "metadata-log-broken": "IllegalStateException: Inconsistent snapshot state: there must be a snapshot at an offset "
-    "larger then the "
-    "current log start offset 10, but the latest snapshot is None",
-    "records-corrupt": "CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)",
-    "metadata-of-newer-version": "IllegalArgumentException: No MetadataVersion with feature level 99. Valid feature levels "
-    "are from 1 to 21.",
-    "not-among-voters": "IllegalArgumentException: requirement failed: If process.roles contains the 'controller' role, the "
-    "node id "
-    "3001 must be included in the set of voters controller.quorum.voters=Set(3002)",
-    "never-registered": "ERROR [BrokerLifecycleManager id=1] Shutting down because we were unable to register with the "
-    "controller quorum.",
-    "log-dir-not-told": "ERROR [BrokerLifecycleManager id=1] Shutting down because couldn't communicate offline log dir "
-    "OHC1_airh1gVgHM53xJ0Xg with controllers (kafka.server.BrokerLifecycleManager)",
-    "controllers-refuse-authorization": "ClusterAuthorizationException: Received cluster authorization error in response",
-    "zookeeper-login-failed": "ZooKeeperClientAuthFailedException: Auth failed either before or while waiting for connection",
-    "cluster-id-gone": "KafkaException: Failed to get cluster id from Zookeeper. This can happen if /cluster/id is",
-    "key-store-password": "Caused by: IOException: keystore password was incorrect",
-    "key-store-broken": "Caused by: IOException: Invalid keystore format",
-    "certificate-out-of-date": "Caused by: CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026",
-    "zookeeper-refused": "org.apache.zookeeper.KeeperException$InvalidACLException: KeeperErrorCode = InvalidACL for /brokers",
-    "certificate-revoked": "Caused by: java.security.cert.CertPathValidatorException: Could not determine revocation status",
-    "certificate-refused-by-peer": "Caused by: javax.net.ssl.SSLHandshakeException: Received fatal alert: certificate_expired",
-    "certificate-not-trusted": "Caused by: ValidatorException: PKIX path building failed",
-    "key-store-not-loaded": "KafkaException: Failed to load SSL keystore /etc/kafka/ks.p12 of type PKCS12",
-    "listener-without-protocol": "Caused by: java.lang.IllegalArgumentException: No security protocol defined for listener "
-    "EXTERNAL",
-    "jaas-entry-missing": "IllegalArgumentException: Could not find a 'KafkaServer' or 'controller.KafkaServer' entry in "
-    "the JAAS "
-    "configuration. System property 'java.security.auth.login.config' is not set",
-    "jaas-malformed": "IllegalArgumentException: JAAS config entry not terminated by semi-colon",
-    "tls-half-configured": "InvalidConfigurationException: SSL key store is specified, but key store password is not "
-    "specified.",
-    "bad-quorum-configuration": "InvalidConfigurationException: Cannot set metadata.log.segment.bytes below 8388608: 1024",
-    "no-broker-id": "RuntimeException: No broker ID found, and broker.id.generation.enable is disabled.",
-    "ended-while-starting": "java.lang.IllegalStateException: Kafka server is still starting up, cannot shut down!",
-    "classes-do-not-fit": "NoSuchMethodError: 'void org.example.Thing.<init>(java.lang.String)'",
-}
-
-
-@pytest.mark.parametrize("kind", DEATHS, ids=lambda kind: kind.name)
-def test_every_death_is_known(kind: Told) -> None:
-    found = death_in(("[x] INFO all is well", STAMP.format(1) + DYING[kind.name], "\tat kafka.Kafka.main(Kafka.scala)"))
-    assert found is not None
-    assert found.told is kind
-    assert found.quote in DYING[kind.name]
-
-
-def test_every_sample_is_of_a_kind_and_no_two_kinds_have_one_name() -> None:
-    names = [kind.name for kind in DEATHS]
-    assert sorted(names) == sorted(set(names)) == sorted(DYING)
+DYING = {told.name: told.sample for told in DEATHS}
 
 
 def test_who_asked_for_the_memory_counts_where_it_is_the_log_cleaner() -> None:
@@ -825,18 +658,8 @@ OF_ZOOKEEPER = (
     "except it is a SessionExpiredException. (org.apache.zookeeper.ClientCnxn)"
 )
 TIMED_OUT = "[2026-11-20 03:00:13,000] ERROR Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.X)"
-CUT_OFF = {
-    "connection-closed-by-zookeeper": "EndOfStreamException: Unable to read additional data from server sessionid 0x0, likely "
-    "server has closed socket",
-    "no-local-port": "java.net.BindException: Cannot assign requested address",
-    "connection-forbidden": "java.net.BindException: Permission denied",
-    "no-address-family": "java.nio.channels.UnsupportedAddressTypeException",
-    "no-route": "java.net.NoRouteToHostException: No route to host",
-    "machine-out-of-files": "java.net.SocketException: Too many open files in system",
-    "too-many-open-files": "java.net.SocketException: Too many open files",
-    "unknown-host": "java.net.UnknownHostException: kafka-c1: Temporary failure in name resolution",
-    "certificate-out-of-date": "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 01 "
-    "18:18:05 UTC 2026",
+CUT_OFF = {told.name: told.sample for told in UNCONNECTED} | {
+    name: DYING[name] for name in ("machine-out-of-files", "too-many-open-files", "unknown-host", "certificate-out-of-date")
 }
 
 
@@ -850,10 +673,6 @@ def test_who_gives_up_waiting_is_told_with_what_kept_it_from_the_other(kind: str
     assert CUT_OFF[kind].split(": ")[-1] in told(*lines)
     assert head.split(" (")[0][-20:-1] in told(*lines)
     assert unconnected_in(list(said_in(lines[1:2]))) is None, "an exception tells"
-
-
-def test_every_kind_of_a_connection_that_fails_has_a_sample() -> None:
-    assert {kind.name for kind in UNCONNECTED} <= set(CUT_OFF)
 
 
 def test_what_the_controllers_answered_counts_before_a_connection_that_failed_meanwhile() -> None:

@@ -5,8 +5,8 @@ import pytest
 from activities.ports.zookeeper import Znode
 from activities.zk_to_kraft.poison import unelectable
 from domain.diagnosis.causes.hints import Hints
-from domain.diagnosis.logs.failed_elections import unread_znode
 from domain.observed.observation import Suspect
+from domain.zk_to_kraft.failed_elections import unread_znode
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.tree import FakeTree
 from tests.unit.blocked import SAID, STARTED, found

@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.diagnosis.logs.migration_lines import CHECK_OP_FAILED
 from domain.zk_to_kraft.causes.failed_writes import GIVEN_UP, failed_in, refused_in
+from domain.zk_to_kraft.migration_lines import CHECK_OP_FAILED
 
 STARTED = "[2026-11-26 05:00:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jController$)"
 EVENT = "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=%s, lastContainedEpoch=1), isSnapshot=false}"

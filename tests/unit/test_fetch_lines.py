@@ -2,11 +2,17 @@
 
 import pytest
 
-from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, NODE_REFUSED
-from domain.diagnosis.logs.fetch_lines import said_by_controller, said_by_follower, said_by_leader
-from domain.diagnosis.logs.lines import Told
-from domain.diagnosis.logs.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
-from domain.diagnosis.logs.replication_lines import (
+from domain.diagnosis.logs.catalogue import Told
+from domain.diagnosis.logs.connecting import (
+    CLUSTER_ACTION_REFUSED,
+    LOGIN_FAILED,
+    NODE_REFUSED,
+    PEER_CUT,
+    PEER_UNREACHABLE,
+    TLS_FAILED,
+)
+from domain.diagnosis.logs.lines import LASTING_WORDS
+from domain.diagnosis.logs.replication import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
@@ -17,8 +23,10 @@ from domain.diagnosis.logs.replication_lines import (
     REMOTE_STATE,
     SEGMENT_TOO_SMALL,
     TOPIC_ID_DIFFERS,
+    said_by_controller,
+    said_by_follower,
+    said_by_leader,
 )
-from domain.diagnosis.logs.running_lines import LASTING_WORDS
 
 FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 BY_FETCHER = "(kafka.server.ReplicaFetcherThread)"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from domain.diagnosis.logs.deaths import ending_of
+from domain.diagnosis.logs.endings import ending_of
 from domain.diagnosis.logs.layouts import in_kafkas_layout
 
 KAFKAS = "[2026-11-23 08:00:00,123] ERROR [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"

@@ -4,113 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.diagnosis.logs.lines import Told, current, found_in
-from domain.diagnosis.logs.running_lines import LASTING_WORDS, RUNNING
-from domain.diagnosis.logs.said import with_thrown
-from domain.diagnosis.logs.start_lines import epochs_lately, loading_in, waiting_in
-from domain.diagnosis.logs.times import age_of, stamp_of
+from domain.diagnosis.logs.catalogue import KAFKA, Told
+from domain.diagnosis.logs.complaints import with_thrown
+from domain.diagnosis.logs.lines import LASTING_WORDS, age_of, current, found_in, stamp_of
+from domain.diagnosis.logs.running import epochs_lately, loading_in, waiting_in
+from domain.zk_to_kraft.migration_lines import MIGRATION
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
-LIVING = {
-    "waiting-for-brokers": "INFO [KRaftMigrationDriver id=3002] Still waiting for ZK brokers [9, 11] found in metadata to "
-    "register with KRaft. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)",
-    "no-brokers-known": "INFO No brokers are known to KRaft, waiting for brokers to register.",
-    "controller-without-flag": "WARN Still waiting for all controller nodes ready to begin the migration. Not ready due to:"
-    "Controller 3003 has not enabled zookeeper.metadata.migration.enable",
-    "zookeeper-write-refused": "ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in "
-    "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=386, lastContainedEpoch=4, "
-    "lastContainedLogTimeMs=1795374628835), "
-    "isSnapshot=false} (org.apache.kafka.server.fault.LoggingFaultHandler)",
-    "zookeeper-write-failed": "INFO [KRaftMigrationDriver id=3000] Encountered ZooKeeper error during event "
-    "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=900, lastContainedEpoch=4), isSnapshot=false}. Will "
-    "retry. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)",
-    "migration-error": "ERROR Encountered zk migration fault: Unhandled error in MetadataChangeEvent{provenance="
-    "MetadataProvenance(lastContainedOffset=900, lastContainedEpoch=4, lastContainedLogTimeMs=1795374628835), isSnapshot="
-    "false} (org.apache.kafka.server.fault.LoggingFaultHandler)",
-    "metadata-fault": "ERROR Encountered metadata publishing fault: Error updating topic orders with new configuration: "
-    "segment.bytes=7 in MetadataDelta up to 900 (org.apache.kafka.server.fault.LoggingFaultHandler)",
-    "broker-unreached": "WARN [RequestSendThread controllerId=3001] Controller 3001's connection to broker b2:9092 (id: 2 "
-    "rack: null) was unsuccessful (kafka.controller.RequestSendThread)",
-    "registration-of-other-mode": "INFO [BrokerLifecycleManager id=1] Unable to register broker 1 because the controller "
-    "returned error BROKER_ID_NOT_REGISTERED (kafka.server.BrokerLifecycleManager)",
-    "registration-misunderstood": "ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an API version "
-    "problem. (kafka.server.BrokerLifecycleManager)",
-    "isr-ineligible": "INFO [Partition orders-3 broker=1] Failed to alter partition to PendingExpandIsr(newInSyncReplicaId=2, "
-    "sentLeaderAndIsr=x) since the controller rejected the request with INELIGIBLE_REPLICA. Partition state has been reset to "
-    "the latest committed state CommittedPartitionState(isr=Set(1)). (kafka.cluster.Partition)",
-    "check-op-failed": "INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 812. This indicates that another",
-    "unknown-config-resource": "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS",
-    "registration-unsupported-version": "INFO Unable to register broker 1 because the controller returned error "
-    "UNSUPPORTED_VERSION",
-    "registration-duplicate": "INFO Unable to register broker 1 because the controller returned error "
-    "DUPLICATE_BROKER_REGISTRATION",
-    "registration-removed": "INFO [BrokerLifecycleManager id=3] Broker 3 sent a heartbeat request but received error "
-    "STALE_BROKER_EPOCH. (kafka.server.BrokerLifecycleManager)",
-    "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
-    "cluster-action-refused": "WARN [BrokerLifecycleManager id=1] Broker 1 sent a heartbeat request but received error "
-    "CLUSTER_AUTHORIZATION_FAILED. (kafka.server.BrokerLifecycleManager)",
-    "node-refused": "INFO Principal = User:CN=kafka-c1,O=x is Denied Operation = ClusterAction from host = 10.0.0.3 on "
-    "resource = Cluster:LITERAL:kafka-cluster for request = UpdateMetadata with resourceRefCount = 1 (kafka.authorizer.logger)",
-    "broker-fenced": "INFO [QuorumController id=3001] Fencing broker 1 because its session has timed out. "
-    "(org.apache.kafka.controller.ReplicationControlManager)",
-    "inconsistent-cluster-id": "ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: "
-    "InboundResponse(correlationId=7, data=FetchResponseData(throttleTimeMs=0, errorCode=104, sessionId=0, responses=[]))",
-    "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
-    "the same or newer epoch",
-    "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",
-    "protocol-differs": "WARN [NodeToControllerChannelManager id=1 name=registration] Connection to node 3001 "
-    "(127.0.0.1/127.0.0.1:9093) terminated during authentication. This may happen due to any of the following reasons: (1) "
-    "Authentication failed due to invalid credentials with brokers older than 1.0.0",
-    "tls-handshake-failed": "ERROR [SocketServer] Failed authentication (SSL handshake failed)",
-    "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
-    "zookeeper-answer-too-large": "java.io.IOException: Packet len4194310 is out of range!",
-    "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
-    "not be established. Node may not be available.",
-    "no-listener": "java.lang.IllegalArgumentException: Cannot connect to empty node :-1 (id: -1 rack: null)",
-    "peer-cut": "INFO [NodeToControllerChannelManager id=1 name=heartbeat] Cancelled in-flight BROKER_HEARTBEAT request with "
-    "correlation id 132 due to node 3002 being disconnected (elapsed time since creation: 2ms, elapsed time since send: 1ms, "
-    "throttle time: 0ms, request timeout: 4500ms) (org.apache.kafka.clients.NetworkClient)",
-    "peer-silent": "INFO [ReplicaFetcher replicaId=2, leaderId=3, fetcherId=1] Disconnecting from node 3 due to request "
-    "timeout. (org.apache.kafka.clients.NetworkClient)",
-    "too-many-connections": "INFO Rejected connection from /127.0.0.1, address already has the configured maximum of 2 "
-    "connections. (kafka.network.DataPlaneAcceptor)",
-    "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
-    "log-dir-failed": "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1b with uuid Some(x) because the "
-    "log directory has failed. (kafka.server.ReplicaManager)",
-    "partition-state-rewritten": "INFO [Controller id=3] Failed to update ISR to LeaderAndIsr(leader=3, leaderEpoch=2, "
-    "isrWithBrokerEpoch=List(BrokerState(brokerId=3, brokerEpoch=-1)), leaderRecoveryState=RECOVERED, partitionEpoch=3) for "
-    "partition orders-1, bad ZK version. (kafka.controller.KafkaController)",
-    "topic-id-differs": "ERROR [Broker id=2] Topic ID in memory: WUR1tvXZRoWzjjEWbIJC9w does not match the topic ID for "
-    "partition customers-0 received: jRlSXXUVQGmuAq3eN5FHnA. (state.change.logger)",
-    "fetcher-died": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to "
-    "(kafka.server.ReplicaFetcherThread)",
-    "fetch-stopped": "WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Partition orders-3 marked as failed "
-    "(kafka.server.ReplicaFetcherThread)",
-    "fetch-refused": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error for partition orders-3 at offset 120 "
-    "(kafka.server.ReplicaFetcherThread)",
-    "unknown-to-leader": "WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Received UNKNOWN_TOPIC_ID from the leader "
-    "for partition orders-3. This error may be returned transiently when the partition is being created or deleted, but it is "
-    "not expected to persist. (kafka.server.ReplicaFetcherThread)",
-    "fetch-invalid": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Found invalid messages during fetch for "
-    "partition orders-3 offset 120 (kafka.server.ReplicaFetcherThread)",
-    "remote-state-not-built": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error building remote log auxiliary "
-    "state for orders-3 (kafka.server.ReplicaFetcherThread)",
-    "controller-channel-died": "ERROR [zk-broker-2-to-controller-alter-partition-channel-manager]: Error due to "
-    "(kafka.server.NodeToControllerRequestThread)",
-    "isr-refused": "WARN [Partition orders-3 broker=1] Failed to update ISR to PendingExpandIsr(newInSyncReplicaId=2) due to "
-    "unexpected UNKNOWN_SERVER_ERROR. Retrying. (kafka.cluster.Partition)",
-    "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
-    "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
-}
-
-
-@pytest.mark.parametrize("kind", RUNNING, ids=lambda kind: kind.name)
-def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
-    (found,) = found_in([STAMP.format(second) + LIVING[kind.name] for second in range(1, kind.least + 1)], RUNNING)
-    assert found.told is kind
-    assert found.quote in LIVING[kind.name]
-    assert kind.fix
-    assert kind.expected
+RUNNING = (*MIGRATION.of("running"), *KAFKA.of("running"))
+LIVING = {told.name: told.sample for told in RUNNING}
 
 
 def test_a_peer_that_ends_once_is_nothing_and_neither_are_answers_that_come_late() -> None:

@@ -10,7 +10,7 @@ from activities.observing.node_survey import Files
 from domain.cluster import ClusterSpec
 from domain.configuration.file_changes import changes, unified
 from domain.configuration.properties import parse
-from domain.diagnosis.logs.said import without_secrets
+from domain.diagnosis.logs.redaction import without_secrets
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES
 from domain.plans import Asked

@@ -4,11 +4,18 @@ import re
 
 import pytest
 
-from domain.diagnosis.logs.kafka_deaths import KEYS
-from domain.diagnosis.logs.lines import Found, Told
-from domain.diagnosis.logs.refusals import LOGIN_REASONS, refusals_in
-from domain.diagnosis.logs.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REGISTRATION_REFUSED, TLS_FAILED
-from domain.diagnosis.logs.unconnected import KINDS, fix_of_the_living
+from domain.diagnosis.logs.catalogue import Told
+from domain.diagnosis.logs.connecting import (
+    KEYS,
+    KINDS,
+    LOGIN_FAILED,
+    LOGIN_REASONS,
+    PEER_UNREACHABLE,
+    TLS_FAILED,
+    fix_of_the_living,
+    refusals_in,
+)
+from domain.diagnosis.logs.lines import Found
 
 HANDSHAKE = (
     "[2026-11-20 03:00:05,000] ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an authentication "
@@ -80,7 +87,7 @@ BY_SCRAM = "due to invalid credentials with SASL mechanism SCRAM-SHA-512"
         ((PEER.format("SSL handshake failed"),), TLS_FAILED.name, "node 3000 (c1/10.0.0.1:9093) failed", "trust stores"),
         (
             ("INFO Unable to register broker 1 because the controller returned error INVALID_REGISTRATION",),
-            REGISTRATION_REFUSED.name,
+            "registration-refused",
             "INVALID_REGISTRATION",
             "inter.broker.listener.name",
         ),

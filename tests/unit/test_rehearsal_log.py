@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from domain.diagnosis.logs.copy_lines import read_log
 from domain.redaction import stripped
+from domain.zk_to_kraft.rehearsal.copy_log import read_log
 
 DRIVER = "(org.apache.kafka.metadata.migration.KRaftMigrationDriver)"
 

@@ -1,7 +1,7 @@
 """Topics that begin a new segment with nearly every batch, by what their brokers print."""
 
 from domain.diagnosis.causes.hints import Hints
-from domain.diagnosis.logs.rolled_segments import MANY, ROLL_LESS, rolled_in
+from domain.diagnosis.logs.replication import MANY, ROLL_LESS, rolled_in
 from domain.observed.observation import PartitionFault
 from tests.unit.blocked import DUAL, found
 from tests.unit.conftest import with_kafka, with_metrics

@@ -7,9 +7,10 @@ import pytest
 
 from activities.blockers.worth_looking import worth_reading
 from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.logs.complaints import complaint_in, trouble_with, with_thrown
 from domain.diagnosis.logs.lines import all_found
-from domain.diagnosis.logs.replication_lines import REMOTE_STATE
-from domain.diagnosis.logs.said import complaint_in, trouble_with, with_thrown, without_secrets
+from domain.diagnosis.logs.redaction import without_secrets
+from domain.diagnosis.logs.replication import REMOTE_STATE
 from domain.observed.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of

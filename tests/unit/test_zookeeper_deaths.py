@@ -2,18 +2,16 @@
 
 import pytest
 
-from domain.diagnosis.logs.lines import Told
-from domain.diagnosis.logs.tree_digests import OTHER_TREE, other_tree_in
-from domain.diagnosis.logs.zookeeper_deaths import (
-    BEHIND,
-    LARGER_THAN_TAKEN,
+from domain.diagnosis.logs.catalogue import KAFKA, Told
+from domain.diagnosis.logs.members import (
     LIVING_KINDS,
+    OTHER_TREE,
     SERVER_DEATHS,
     TURNS_AWAY,
-    TWICE,
     complaint_of_server,
     death_of_server,
     errors_of_server,
+    other_tree_in,
     turned_away_by,
 )
 
@@ -25,19 +23,7 @@ END = (
     "java.lang.RuntimeException: Unable to run quorum server ",
     "[2026-11-23 08:26:36,831] ERROR Exiting JVM with code 1 (org.apache.zookeeper.util.ServiceUtils)",
 )
-WORDS = {
-    "zookeeper-open-files": "java.io.IOException: Too many open files",
-    "zookeeper-heap": "java.lang.OutOfMemoryError: Java heap space",
-    "zookeeper-epoch-file": "java.io.IOException: Found null in /var/lib/zookeeper/version-2/currentEpoch",
-    "zookeeper-no-snapshot": "java.io.IOException: No snapshot found, but there are log entries. Something is broken!",
-    "zookeeper-data-damaged": "java.io.IOException: Unreasonable length = 1952412271",
-    "zookeeper-myid": "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: myid file is missing",
-    "zookeeper-address-unresolved": "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: Address unresolved: "
-    "zk9:2888",
-    "zookeeper-metrics-port-taken": "Caused by: java.io.IOException: Failed to bind to /0.0.0.0:7000",
-    "zookeeper-port-taken": "java.net.BindException: Address already in use (Bind failed)",
-    "zookeeper-directory": "DatadirException: Cannot write to data directory /var/lib/zookeeper/version-2",
-}
+WORDS = {told.name: told.sample for told in SERVER_DEATHS}
 
 
 @pytest.mark.parametrize("head", [ERROR, OWN_LAYOUT], ids=["Kafka's layout", "its own"])
@@ -178,19 +164,7 @@ REFUSED_CLIENT = (
     "[2026-11-23 08:26:37,100] WARN Close of session 0x0 (org.apache.zookeeper.server.NIOServerCnxn)",
     "java.io.IOException: ZooKeeperServer not running",
 )
-COMPLAINTS = {
-    "zookeeper-sync-timed-out": (FOLLOWING, "java.net.SocketTimeoutException: Read timed out"),
-    "zookeeper-larger-than-taken": (FOLLOWING, "java.io.IOException: Unreasonable length = 4194312"),
-    "zookeeper-id-twice": (
-        "[2026-11-23 08:26:36,822] WARN We got a connection request from a server with our own ID. This should be either a "
-        "configuration error, or a bug. (org.apache.zookeeper.server.quorum.QuorumCnxManager)",
-    ),
-    "zookeeper-slow-disk": (
-        "[2026-11-23 08:26:20,001] WARN fsync-ing the write ahead log in SyncThread:3 took 12034ms which will adversely effect "
-        "operation latency.File size is 67108880 bytes. See the ZooKeeper troubleshooting guide (…persistence.FileTxnLog)",
-    ),
-    "zookeeper-epoch-behind": (FOLLOWING, "java.io.IOException: Leaders epoch, 4 is less than accepted epoch, 6"),
-}
+COMPLAINTS = {told.name: tuple(told.sample.split(" | ")) for told in LIVING_KINDS}
 
 
 @pytest.mark.parametrize("kind", LIVING_KINDS, ids=lambda kind: kind.name)
@@ -224,21 +198,11 @@ def test_a_member_that_its_disk_keeps_from_the_others_needs_no_longer_limits(
 @pytest.mark.parametrize(
     "later", [(FOLLOWING, "java.net.SocketTimeoutException: Read timed out"), ()], ids=["timed out", "last"]
 )
-@pytest.mark.parametrize(
-    ("thrown", "kind"),
-    [
-        (COMPLAINTS["zookeeper-epoch-behind"], BEHIND),
-        (COMPLAINTS["zookeeper-larger-than-taken"], LARGER_THAN_TAKEN),
-        (COMPLAINTS["zookeeper-id-twice"], TWICE),
-    ],
-    ids=lambda kind: getattr(kind, "name", ""),
-)
-def test_one_slow_write_hides_nothing_that_does_not_end_by_itself(
-    thrown: tuple[str, ...], kind: Told, later: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("name", ["zookeeper-epoch-behind", "zookeeper-larger-than-taken", "zookeeper-id-twice"])
+def test_one_slow_write_hides_nothing_that_does_not_end_by_itself(name: str, later: tuple[str, ...]) -> None:
     slow = COMPLAINTS["zookeeper-slow-disk"][0].replace("12034ms", "4123ms")
-    found = complaint_of_server((START, slow, *thrown, FRAME, LOOKING, *later))
-    assert found.fix == kind.fix
+    found = complaint_of_server((START, slow, *COMPLAINTS[name], FRAME, LOOKING, *later))
+    assert found.fix == KAFKA[name].fix
 
 
 def test_a_leader_that_gives_up_says_why_as_if_all_were_well() -> None:
@@ -324,19 +288,9 @@ def test_what_every_server_says_now_and_then_is_no_complaint(words: str) -> None
     assert complaint_of_server((START, f"[2026-11-23 08:26:36,822] {words}")).words == ""
 
 
-AWAY = {
-    "zookeeper-too-many-clients": "WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60"
-    " Value:null (org.apache.zookeeper.server.NIOServerCnxnFactory)",
-    "zookeeper-too-many-connections": "ERROR Too many connections 60 - max is 60 (…ServerCnxnFactory)",
-    "zookeeper-behind-its-client": "INFO Refusing session request for client /10.0.0.1:52004 as it has seen zxid 0x83098a our "
-    "last zxid is 0x3e6 client must try another server (org.apache.zookeeper.server.ZooKeeperServer)",
-    "zookeeper-handshake-failed": "ERROR Unsuccessful handshake with session 0x0 (…NettyServerCnxnFactory)",
-}
-
-
 @pytest.mark.parametrize("kind", TURNS_AWAY, ids=lambda kind: kind.name)
 def test_whom_a_member_that_serves_turns_away_it_says(kind: Told) -> None:
-    said = f"[2026-11-23 08:26:36,822] {AWAY[kind.name]}"
+    said = f"[2026-11-23 08:26:36,822] {kind.sample}"
     found = turned_away_by((START, said, LOOKING))
     assert found is not None
     assert found.told is kind

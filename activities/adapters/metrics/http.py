@@ -18,7 +18,7 @@ from activities.adapters.metrics.gauges import READ_SECONDS
 from activities.adapters.metrics.page_sizes import MUCH, LastPage
 from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
-from domain.diagnosis.logs.said import without_secrets
+from domain.diagnosis.logs.redaction import without_secrets
 from domain.errors import Obstacle, Transient
 from domain.quorum_log.metadata_log import shown as printable
 

@@ -37,7 +37,7 @@ from activities.adapters.nodes.transport import Transport
 from activities.on_node import BARE, command_of
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
-from domain.diagnosis.logs.running_lines import LASTING_WORDS
+from domain.diagnosis.logs.lines import LASTING_WORDS
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.observed.observation import Process

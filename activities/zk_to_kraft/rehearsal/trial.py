@@ -30,9 +30,9 @@ from activities.zk_to_kraft.rehearsal.stand_ins import Refused, StandIns, listen
 from activities.zk_to_kraft.rehearsal.wire import Registration
 from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import ENCODING, parse
-from domain.diagnosis.logs.copy_lines import DUAL_WRITE, CopyLog, read_log
 from domain.errors import Permanent, Transient
 from domain.rehearsal import Usage
+from domain.zk_to_kraft.rehearsal.copy_log import DUAL_WRITE, CopyLog, read_log
 from domain.zk_to_kraft.rehearsal.files import (
     CONTROLLER_PORT,
     HOST,

@@ -14,10 +14,10 @@ from activities.zk_to_kraft.fence import Member, each, is_dead, is_fenced, kill
 from activities.zk_to_kraft.poison import unelectable
 from activities.zk_to_kraft.window.pace import Gap, Pace
 from activities.zk_to_kraft.window.partition_states import PartitionStates
-from domain.diagnosis.logs.failed_elections import MEND_FEATURE
 from domain.errors import Permanent, Transient
 from domain.policy import MigrationPolicy
 from domain.quorum_log.partition_epochs import PartitionEpochs
+from domain.zk_to_kraft.failed_elections import MEND_FEATURE
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 

@@ -1,7 +1,7 @@
-"""Lines of a log: what makes one a kind of its own, and how those of the process that runs are found.
+"""Lines of a log: which pattern one fits, when it was said, and which are of the process that runs.
 
-Of a line only what a pattern matches is shown: a log may hold anything. What a living Kafka says: `running_lines.py`; what a
-process says when it dies: `deaths.py`; what no pattern knows: `said.py`.
+Of a line only what a pattern matches is shown: a log may hold anything. What a process says when it dies: `endings.py`; what no
+pattern knows: `complaints.py`. The time of a line is the node's own, in whichever zone.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from domain.diagnosis.logs.times import CLOCKS, READ_AFTER, ZONES, age_of, stamp_of, times_of
+from domain.diagnosis.logs.catalogue import Told
 
 MAX_QUOTE = 240
 """Characters of a line that are shown."""
@@ -18,13 +18,41 @@ STALE = timedelta(seconds=150)
 """What repeats, repeats within a minute (the driver's poll backs off to 60 s): an older line tells of something that is
 over.
 """
+STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
+"""Kafka's log4j layout (of others: `layouts.py`). By the node's own clock and zone, so that it is compared with other lines
+of the same log only."""
+SET_BACK = timedelta(minutes=1)
+"""Threads write their lines in no strict order; what differs by more was a clock."""
+CLOCKS = timedelta(seconds=2)
+"""Between the time of a process, in ticks since boot, and that of its lines."""
+READ_AFTER = timedelta(seconds=30)
+"""How long after a look its logs may be read: on a machine with much to do, seconds."""
+ZONES = timedelta(minutes=15)
+"""All zones of the world differ by multiples of it from each other."""
 TRIED_AGAIN = timedelta(seconds=30)
 START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
 """The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
+LASTING_WORDS = (
+    "kafka.Log4jController",
+    "transitioning from ",
+    "Encountered zk migration fault",
+    "Encountered ZooKeeper error",
+    "Encountered metadata ",
+    "Encountered quorum controller fault",
+    "LogDirFailureChannel)",
+    "Stopping serving ",
+    "does not match the topic ID",
+    "bad ZK version",
+    "Error due to",
+    "QUOTAEXCEEDED",
+    "marked as failed",
+    "Added fetcher to broker ",
+    "OutOfMemoryError",
+)
+"""In every line that begins a process, lasts (`is_lasting`), says why or ends what has lasted: so it is found far above a log's
+end."""
 ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
 """The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
-THEN_START = " Then start it."
-"""How most fixes end that are for the dead."""
 FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
 OF_A_TRACE = re.compile(
     r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
@@ -40,32 +68,6 @@ SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
 @dataclass(frozen=True)
-class Told:
-    """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
-
-    `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
-    `is_lasting`: said once, and true until the process ends, or says something that `over_with` fits, however old the line is.
-    `is_root`: what is said after it follows from it.
-    `least`: seconds in which it was said of the same, from which it counts; fewer are what any peer that ends leaves.
-    """
-
-    name: str
-    pattern: re.Pattern[str]
-    expected: str
-    fix: str
-    is_vague: bool = False
-    is_lasting: bool = False
-    is_root: bool = False
-    over_with: re.Pattern[str] | None = None
-    least: int = 1
-
-    @property
-    def cure(self) -> str:
-        """What mends it, without the start of a process that has died of it."""
-        return self.fix.removesuffix(THEN_START)
-
-
-@dataclass(frozen=True)
 class Found:
     """A line that was found: of which kind, the ids or names in it, and the words to quote. `block`: where it stands, the line
     with what was thrown below it, without frames."""
@@ -78,6 +80,50 @@ class Found:
     @property
     def thrown(self) -> tuple[str, ...]:
         return self.block[1:]
+
+
+def stamp_of(line: str) -> datetime | None:
+    """When it was said; `None` where the line has no time, or one that there is not."""
+    match = STAMP.match(line)
+    try:
+        return datetime.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def times_of(lines: Sequence[str]) -> list[datetime | None]:
+    """When each was said: by the last time before it, on the clock of the last line. `None` above the first time.
+
+    A clock that goes back, as at the end of summer time, makes what was said before it no younger than what came after.
+    """
+    times: list[datetime | None] = []
+    for line in lines:
+        times.append(stamp_of(line) or (times[-1] if times else None))
+    ahead, after = timedelta(), None
+    for number in range(len(times) - 1, -1, -1):
+        at = times[number]
+        if at is None:
+            break
+        if after is not None and at - ahead > after + SET_BACK:
+            ahead = at - after
+        after = times[number] = at - ahead
+    return times
+
+
+def set_back_by(lines: Sequence[str]) -> timedelta:
+    """How far the clock is behind where it was already, by the times as they stand there; nothing, where it is not."""
+    stamps = [stamp for line in lines if (stamp := stamp_of(line)) is not None]
+    behind = max(stamps) - stamps[-1] if stamps else timedelta()
+    return behind if behind > SET_BACK else timedelta()
+
+
+def age_of(line: str, now: datetime) -> timedelta | None:
+    """How long ago it was said, up to a quarter of an hour, whatever the node's zone; what is older seems younger by quarters.
+
+    What was said since, before its log was read, is of this moment. `None` where the line has no time.
+    """
+    stamp = stamp_of(line)
+    return max((now.replace(tzinfo=None) - stamp + READ_AFTER) % ZONES - READ_AFTER, timedelta()) if stamp is not None else None
 
 
 def of_this_process(lines: Sequence[str]) -> Sequence[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from domain.diagnosis.logs.said import OF_JAVA, OF_KAFKA_AND_JAVA
+from domain.diagnosis.logs.complaints import OF_JAVA, OF_KAFKA_AND_JAVA
 
 HOOK = "kafka-shutdown-hook"
 """While it works, whoever took the signal waits for it."""

@@ -9,9 +9,8 @@ from domain.cluster import ClusterSpec, Role, host_of
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.causes.connection_limits import ConnectionLimit, limits_in
 from domain.diagnosis.causes.hints import Hints
-from domain.diagnosis.logs.lines import said_by_new
-from domain.diagnosis.logs.said import complaint_in, trouble_with
-from domain.diagnosis.logs.times import CLOCKS
+from domain.diagnosis.logs.complaints import complaint_in, trouble_with
+from domain.diagnosis.logs.lines import CLOCKS, said_by_new
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView, Observation
 from domain.policy import MigrationPolicy

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from domain.diagnosis.logs.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
 from domain.topic_ids import IDS_FIRST
 from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints
+from domain.zk_to_kraft.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
 from domain.zk_to_kraft.situation import QuorumState
 from domain.zk_to_kraft.waits import ZkWait
 

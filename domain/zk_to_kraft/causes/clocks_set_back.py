@@ -5,8 +5,7 @@ it was already.
 """
 
 from domain.checks.seen import some
-from domain.diagnosis.logs.lines import of_this_process
-from domain.diagnosis.logs.times import set_back_by
+from domain.diagnosis.logs.lines import of_this_process, set_back_by
 from domain.zk_to_kraft.causes.case import Looked
 
 TIMERS_STAND = (

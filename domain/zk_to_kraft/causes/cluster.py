@@ -8,10 +8,9 @@ from domain.checks.seen import some
 from domain.cluster import Role
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.causes.reassignment import CANCEL_REASSIGNMENT
+from domain.diagnosis.logs.connecting import FENCED, fix_of_the_living
 from domain.diagnosis.logs.lines import current, first_of
-from domain.diagnosis.logs.registration_lines import FENCED
-from domain.diagnosis.logs.start_lines import epochs_lately
-from domain.diagnosis.logs.unconnected import fix_of_the_living
+from domain.diagnosis.logs.running import epochs_lately
 from domain.health.quorum import quorum_leader
 from domain.topic_ids import IDS_FIRST
 from domain.waits import WaitReason

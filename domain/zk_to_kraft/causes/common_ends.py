@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from domain.checks.seen import some
 from domain.diagnosis.causes.death_signs import signs_at_death
-from domain.diagnosis.logs.deaths import CURT, KILLED, SILENT, STOPPED, Ending
+from domain.diagnosis.logs.endings import CURT, KILLED, SILENT, STOPPED, Ending
 from domain.diagnosis.machines.bad_signs import signed
 from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import Cause, Looked, cause

@@ -5,18 +5,6 @@ from collections.abc import Iterator, Sequence
 from domain.checks.seen import some
 from domain.diagnosis.causes.hints import Unwritten
 from domain.diagnosis.logs.lines import Found, found_in
-from domain.diagnosis.logs.migration_lines import (
-    CHECK_OP_FAILED,
-    CLAIM_REFUSED,
-    NO_BROKERS_KNOWN,
-    OUT_OF_PLACE,
-    SUPERSET,
-    UNHANDLED,
-    UNKNOWN_CONFIG,
-    WAITING_FOR_BROKERS,
-    WRITE_FAILED,
-    WRITE_REFUSED,
-)
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.waits import WaitReason
@@ -31,6 +19,18 @@ from domain.zk_to_kraft.causes.failed_writes import (
     offsets_of,
 )
 from domain.zk_to_kraft.causes.sparing import before_a_failover
+from domain.zk_to_kraft.migration_lines import (
+    CHECK_OP_FAILED,
+    CLAIM_REFUSED,
+    NO_BROKERS_KNOWN,
+    OUT_OF_PLACE,
+    SUPERSET,
+    UNHANDLED,
+    UNKNOWN_CONFIG,
+    WAITING_FOR_BROKERS,
+    WRITE_FAILED,
+    WRITE_REFUSED,
+)
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import offset_distance

@@ -7,10 +7,15 @@ from dataclasses import replace
 from domain.checks.seen import some
 from domain.cluster import Role
 from domain.diagnosis.causes.death_signs import signs_at_death
-from domain.diagnosis.logs.deaths import (
+from domain.diagnosis.logs.catalogue import THEN_START
+from domain.diagnosis.logs.endings import (
     CURT,
     CUT_OFF,
+    DISK_FULL,
     KILLED,
+    NO_ROOM_BELOW,
+    NO_SPACE,
+    ROOM_NOW,
     SILENT,
     STOPPED,
     UNWRITTEN,
@@ -19,8 +24,7 @@ from domain.diagnosis.logs.deaths import (
     ending_of,
     ending_of_started,
 )
-from domain.diagnosis.logs.lines import THEN_START, before_this_process
-from domain.diagnosis.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.diagnosis.logs.lines import before_this_process
 from domain.diagnosis.machines.bad_signs import signed
 from domain.health.files import is_startable
 from domain.health.liveness import is_known_to_have_run

@@ -7,8 +7,15 @@ brokers in migration mode told of that change: that comes after the write.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from domain.diagnosis.logs.lines import Found, Told, all_lasting, first_of, found_in, of_this_process
-from domain.diagnosis.logs.migration_lines import (
+from domain.diagnosis.logs.catalogue import Told
+from domain.diagnosis.logs.complaints import with_thrown
+from domain.diagnosis.logs.lines import Found, all_lasting, first_of, found_in, of_this_process
+from domain.health.quorum import quorum_leader
+from domain.observed.ensemble import are_alike
+from domain.observed.observation import Suspect
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.sparing import before_a_failover
+from domain.zk_to_kraft.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
     STEP_OF_MIGRATION,
@@ -17,12 +24,6 @@ from domain.diagnosis.logs.migration_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
-from domain.diagnosis.logs.said import with_thrown
-from domain.health.quorum import quorum_leader
-from domain.observed.ensemble import are_alike
-from domain.observed.observation import Suspect
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.situation import QuorumState
 
 GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)

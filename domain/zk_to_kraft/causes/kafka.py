@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from domain.checks.seen import some
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.hints import Asked
+from domain.diagnosis.logs.connecting import TOO_MANY_CONNECTIONS
 from domain.diagnosis.logs.lines import found_in
-from domain.diagnosis.logs.running_lines import TOO_MANY_CONNECTIONS
 from domain.diagnosis.machines.network_signs import NEARER
 from domain.errors import Obstacle
 from domain.observed.parts import Unanswered

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from domain.diagnosis.logs.lines import Found, current, found_in, of_this_process
-from domain.diagnosis.logs.silence_lines import OUT_OF_MEMORY, SILENCES, who_asked
+from domain.diagnosis.logs.running import OUT_OF_MEMORY, SILENCES, who_asked
 from domain.zk_to_kraft.causes.case import Looked
 
 FEW_PARTITIONS = 20_000

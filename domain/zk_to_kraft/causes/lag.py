@@ -9,27 +9,27 @@ from domain.configuration.listener_security import inter_broker_listener
 from domain.diagnosis.causes import bulk_loads
 from domain.diagnosis.causes.connection_limits import how_to_lift
 from domain.diagnosis.causes.reassignment import UNTHROTTLE
-from domain.diagnosis.logs.failed_dirs import with_cause
-from domain.diagnosis.logs.fetch_lines import (
-    leader_asked,
-    said_by_controller,
-    said_by_follower,
-    said_by_leader,
-    said_by_zookeepers_controller,
-)
-from domain.diagnosis.logs.lines import Found, Told, found_in
-from domain.diagnosis.logs.registration_lines import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
-from domain.diagnosis.logs.replication_lines import (
+from domain.diagnosis.logs.catalogue import Told
+from domain.diagnosis.logs.connecting import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
+from domain.diagnosis.logs.lines import Found, found_in
+from domain.diagnosis.logs.replication import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
     FETCH_STOPPED,
     FETCHER_DIED,
     LOG_DIR_FAILED,
+    ROLL_LESS,
     SEGMENT_TOO_SMALL,
     UNKNOWN_TO_LEADER,
+    leader_asked,
+    rolled_in,
+    said_by_controller,
+    said_by_follower,
+    said_by_leader,
+    said_by_zookeepers_controller,
+    with_cause,
 )
-from domain.diagnosis.logs.rolled_segments import ROLL_LESS, rolled_in
 from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing

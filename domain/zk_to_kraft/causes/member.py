@@ -7,8 +7,15 @@ from functools import partial
 from domain.diagnosis.causes.death_signs import killed_for_memory
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.logs.lines import Found
-from domain.diagnosis.logs.tree_digests import MOVE_NOTHING_YET, OTHER_TREE, other_tree_in
-from domain.diagnosis.logs.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
+from domain.diagnosis.logs.members import (
+    MOVE_NOTHING_YET,
+    OTHER_TREE,
+    TWICE,
+    complaint_of_server,
+    death_of_server,
+    errors_of_server,
+    other_tree_in,
+)
 from domain.diagnosis.machines.node_output import held_by
 from domain.diagnosis.machines.vital_signs import Sign, VitalSigns, read_only
 from domain.observed.ensemble import are_alike, counts_of

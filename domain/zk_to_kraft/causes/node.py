@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from domain.checks.seen import some
+from domain.diagnosis.logs.complaints import with_thrown
+from domain.diagnosis.logs.connecting import fix_of_the_living
 from domain.diagnosis.logs.lines import found_in
-from domain.diagnosis.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
-from domain.diagnosis.logs.running_lines import METADATA_FAULT
-from domain.diagnosis.logs.said import with_thrown
-from domain.diagnosis.logs.unconnected import fix_of_the_living
+from domain.diagnosis.logs.running import METADATA_FAULT
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.waits import WaitReason
@@ -19,6 +18,7 @@ from domain.zk_to_kraft.causes.registration import left_behind, not_in_zookeeper
 from domain.zk_to_kraft.causes.silent import silent
 from domain.zk_to_kraft.causes.unreached import kept_apart
 from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
+from domain.zk_to_kraft.migration_lines import CONTROLLER_WITHOUT_FLAG
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation

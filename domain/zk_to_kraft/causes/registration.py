@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 
-from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
-from domain.diagnosis.logs.lines import found_in, lately
-from domain.diagnosis.logs.refusals import refusals_in
-from domain.diagnosis.logs.registration_lines import (
+from domain.diagnosis.logs.connecting import (
     ANSWER_TOO_LARGE,
+    CLUSTER_ACTION_REFUSED,
     PEER_CUT,
     PEER_UNREACHABLE,
     REGISTRATION_OVER_QUOTA,
     SESSION_LOST,
     SESSION_TOO_SHORT,
+    TURNED_AWAY,
+    fix_of_the_living,
+    refusals_in,
+    refused_node_in,
     since_registered,
 )
-from domain.diagnosis.logs.unconnected import TURNED_AWAY, fix_of_the_living
+from domain.diagnosis.logs.lines import found_in, lately
 from domain.health.quorum import quorum_leader
 from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import (

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from domain.diagnosis.logs.deaths import SIGNAL
-from domain.diagnosis.logs.lines import START_OF_PROCESS
-from domain.diagnosis.logs.times import times_of
+from domain.diagnosis.logs.endings import SIGNAL
+from domain.diagnosis.logs.lines import START_OF_PROCESS, times_of
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.observed.observation import NodeView, is_started_by_us
 from domain.zk_to_kraft.causes.case import Looked

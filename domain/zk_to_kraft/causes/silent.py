@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.diagnosis.logs.machine_deaths import LOCKED, UNLOCK
-from domain.diagnosis.logs.said import complaint_in, last_of
-from domain.diagnosis.logs.silence_lines import silence_in
-from domain.diagnosis.logs.times import stamp_of
+from domain.diagnosis.logs.complaints import complaint_in, last_of
+from domain.diagnosis.logs.endings import LOCKED, UNLOCK
+from domain.diagnosis.logs.lines import stamp_of
+from domain.diagnosis.logs.running import silence_in
 from domain.diagnosis.machines.standstill_signs import is_stopped_by_turns
 from domain.errors import Obstacle
 from domain.observed.observation import NodeView

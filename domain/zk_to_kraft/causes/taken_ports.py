@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from domain.cluster import servers_in
 from domain.diagnosis.logs.lines import of_this_process
-from domain.diagnosis.logs.zookeeper_deaths import of_last_start
+from domain.diagnosis.logs.members import of_last_start
 from domain.diagnosis.machines.vital_signs import PortHolder, Sign
 from domain.observed.observation import NodeView
 from domain.zk_to_kraft.causes.case import Looked

@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 
 from domain.diagnosis.causes.hints import Serving
-from domain.diagnosis.logs.authorizer_lines import refused_node_in
+from domain.diagnosis.logs.complaints import said_in
+from domain.diagnosis.logs.connecting import (
+    CLUSTER_REFUSED,
+    LOGIN_FAILED,
+    PROTOCOL_DIFFERS,
+    TLS_FAILED,
+    TURNED_AWAY,
+    refusals_in,
+    refused_node_in,
+    unconnected_in,
+)
 from domain.diagnosis.logs.lines import Found, current
-from domain.diagnosis.logs.refusals import refusals_in
-from domain.diagnosis.logs.registration_lines import CLUSTER_REFUSED, LOGIN_FAILED, PROTOCOL_DIFFERS, TLS_FAILED
-from domain.diagnosis.logs.said import said_in
-from domain.diagnosis.logs.unconnected import TURNED_AWAY, unconnected_in
-from domain.diagnosis.logs.zookeeper_deaths import turned_away_by
+from domain.diagnosis.logs.members import turned_away_by
 from domain.zk_to_kraft.causes.case import Looked
 
 OF_THE_ENSEMBLE = frozenset({"zookeeper-unreachable", TURNED_AWAY.name})

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 from domain.checks.seen import some
 from domain.cluster import Role, shown
-from domain.diagnosis.logs.lines import ENDED, of_this_process
-from domain.diagnosis.logs.refusals import refusals_in
-from domain.diagnosis.logs.rolled_segments import ROLL_LESS, rolled_in
-from domain.diagnosis.logs.said import last_of, without_frames
-from domain.diagnosis.logs.start_lines import loading_in, waiting_in
-from domain.diagnosis.logs.times import CLOCKS, ZONES, age_of, stamp_of
+from domain.diagnosis.logs.complaints import last_of, without_frames
+from domain.diagnosis.logs.connecting import refusals_in
+from domain.diagnosis.logs.lines import CLOCKS, ENDED, ZONES, age_of, of_this_process, stamp_of
+from domain.diagnosis.logs.replication import ROLL_LESS, rolled_in
+from domain.diagnosis.logs.running import loading_in, waiting_in
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView

@@ -17,12 +17,12 @@ from domain.checks.seen import (
 )
 from domain.connect_string import doubts, read
 from domain.decisions import Finding, Severity
-from domain.diagnosis.logs.failed_elections import FEATURE, MEND_FEATURE
 from domain.observed.observation import ControllerZnode
 from domain.observed.parts import Suspect
 from domain.observed.survey import ZooKeeperSurvey
 from domain.redaction import is_shown, shown_value
 from domain.topic_ids import Cure, cure_of_no_id
+from domain.zk_to_kraft.failed_elections import FEATURE, MEND_FEATURE
 from domain.zk_to_kraft.znode_repairs import repair_of
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"

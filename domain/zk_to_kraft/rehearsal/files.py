@@ -9,8 +9,8 @@ from domain.cluster import ClusterSpec, ControllerSpec
 from domain.configuration.properties import edit, parse
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, protocols_in
 from domain.connect_string import read
-from domain.diagnosis.logs.copy_lines import LAYOUT
 from domain.zk_to_kraft.node_config import controller_file
+from domain.zk_to_kraft.rehearsal.copy_log import LAYOUT
 
 HOST = "127.0.0.1"
 ZOOKEEPER_PORT, CONTROLLER_PORT = 2181, 9093

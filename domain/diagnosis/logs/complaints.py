@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
-from domain.diagnosis.logs.authorizer_lines import OF_A_NODE
-from domain.diagnosis.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, OF_OTHERS, STALE, Found, current
-from domain.diagnosis.logs.times import times_of
-from domain.redaction import SECRETIVE, stripped
+from domain.diagnosis.logs.lines import FRAME, MAX_QUOTE, OF_A_TRACE, OF_OTHERS, STALE, Found, current, times_of
+from domain.diagnosis.logs.redaction import LEVEL, THROWN, without_secrets
 
 CHARACTERS_JUDGED = 800
 """Of a line: short enough for any layout."""
@@ -21,10 +19,6 @@ OF_JAVA = re.compile(r"(?:javax?|jdk|sun|com\.sun|scala)\.")
 OF_KAFKA_AND_JAVA = re.compile(
     OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.(?:apache\.(?:kafka|zookeeper|log4j|logging)|slf4j|eclipse\.jetty))\."
 )
-LEVEL = re.compile(
-    r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+(?:\[myid:\d*\]\s+-\s+)?\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
-)
-"""In Kafka's layout, in ZooKeeper's own, and in many that people have."""
 TROUBLE = re.compile(
     r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
 )
@@ -32,11 +26,18 @@ FOLLOWS = re.compile(
     r"\bPartition \S{1,260} marked as failed|\bNot sending request \w+ .*, since it is offline|"
     r"\bNon-monotonic update of high watermark\b"
 )
-"""Every change of a leader leaves some, and every stop of a broker. Where it lasts, that is told of itself (`fetch_lines`)."""
+"""Every change of a leader leaves some, and every stop of a broker. Where it lasts, `replication.py` tells it."""
 PAST_ITS_LOG = re.compile(
     r"Exception in thread \"|.{0,40}\bVM warning: (?:CodeCache|CodeHeap|INFO: os::|Attempt|Failed|[Uu]nable|There is ins)"
 )
 """What a JVM that runs prints itself, with no time: a thread that has died, a cache that is full."""
+OF_NODES = (
+    "UPDATE_METADATA|LEADER_AND_ISR|STOP_REPLICA|BROKER_HEARTBEAT|BROKER_REGISTRATION|CONTROLLER_REGISTRATION|ALTER_PARTITION|"
+    "ALLOCATE_PRODUCER_IDS|ASSIGN_REPLICAS_TO_DIRS|CONTROLLED_SHUTDOWN|ENVELOPE|FETCH|FETCH_SNAPSHOT|VOTE|BEGIN_QUORUM_EPOCH|"
+    "END_QUORUM_EPOCH"
+)
+"""What only nodes ask for: a client that may not do what it asks for is its own affair."""
+OF_A_NODE = re.compile(rf" for request = (?i:{OF_NODES.replace('_', '_?')}) with |\(apiKey=(?:{OF_NODES}),")
 HANDLING = re.compile(r"\bUnexpected error handling request ")
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
 OF_ITS_LOG = re.compile(r"log4j:(?:WARN|ERROR) ")
@@ -51,40 +52,6 @@ ERROR = re.compile(
     r"(?:Fatal |FATAL )?[Ee]rror\b|# +\w|Terminating due to|\[\d+\.\d+s\]\[error\])|: (?:not found|No such file or directory|"
     r"Permission denied)$"
 )
-THROWN = re.compile(
-    r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
-)
-CHAIN = re.compile(f"(?:{THROWN.pattern})+")
-"""Of what was thrown for another that was thrown."""
-REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
-OF_ZOOKEEPERS_ANSWER = r"KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?"
-OF_A_LOGIN = r"Not(?:After|Before): [A-Z][\w :]{1,40}|Invalid username or password|(?<=unknown user): [a-z_][\w-]{0,31}$"
-TOP = r"(?:apps?|boot|data|disk|etc|home|lib|media|mnt|opt|root|run|s?bin|srv|te?mp|usr|u|var|vol(?:ume)?s?)\d{0,3}"
-PATH = rf"(?<![\w+=/])(?:/{TOP}(?:/[\w.-]+)+|(?:/[a-z0-9._-]+){{2,}})(?![\w+=/])"
-"""Below a directory that machines have, else in small letters only: what is encoded has others as well."""
-WHO_SPEAKS = (
-    r"\[(?:Partition [\w.-]{1,250}|[A-Z]\w{2,40})(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]"
-)
-OF_THE_SYSTEM = (
-    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
-    r"No space left on device|Read-only file system|Resource temporarily unavailable)\b"
-)
-OF_A_REQUEST = r"(?<=RequestHeader\()apiKey=[A-Z_]{2,41}, apiVersion=\d{1,3}(?=[,)])"
-OF_A_JVM = r"(?:Unrecognized|Improperly specified) VM option '[\w:+.=-]{1,60}'"
-ADDRESS = r"(?:(?:(?<=server )|(?<=address )|(?<=to )|(?<=[(]))[\w.-]{1,80}/|(?<![\w=@:/.-]))\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
-CLOCK = r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])"
-PLAIN = re.compile(
-    f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, OF_A_REQUEST, OF_A_JVM, ADDRESS, CLOCK))})"
-)
-"""Words that hold no secret."""
-SUBJECT = re.compile(r" \[[\w .,=/:-]{1,200}\]")
-"""What a line begins with, below Kafka's loggers: who speaks, and of which partition or directory."""
-PROGRAM = r"(?:[\w.+-]{0,60}/[\w./+-]{1,60}|[\w.+-]{1,60}\.sh|java|jsvc|python3?|numactl|taskset|ionice|chrt|gosu|su-exec)"
-SPEAKER = re.compile(
-    r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
-    rf"(?:['‘]{PROGRAM}['’]: )?"
-)
-"""What runs a start command, and the program that it names: of any other word nobody knows what it is."""
 
 
 @dataclass(frozen=True)
@@ -211,14 +178,3 @@ def last_of(lines: Sequence[str]) -> str:
 
 def shown(said: Sequence[Said]) -> str:
     return " | ".join(without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
-
-
-def without_secrets(text: str) -> str:
-    """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
-    found = LEVEL.match(text) or CHAIN.match(text) or SPEAKER.match(text)
-    begun = found.end() if found is not None else 0
-    subject = SUBJECT.match(text, begun) if LEVEL.match(text) else None
-    begun = subject.end() if subject is not None and not SECRETIVE.search(subject[0]) else begun
-    parts = PLAIN.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
-    told = "".join(part if number % 2 else stripped(part, is_prose=True) for number, part in enumerate(parts))
-    return (text[:begun] + told).strip()

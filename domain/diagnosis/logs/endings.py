@@ -16,18 +16,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from domain.diagnosis.logs.authorizer_lines import of_zookeepers
-from domain.diagnosis.logs.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTIES, ZOOKEEPER
-from domain.diagnosis.logs.lines import MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
-from domain.diagnosis.logs.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, MISSING_FILE, OF_PARTITION
-from domain.diagnosis.logs.refusals import refusals_in
-from domain.diagnosis.logs.registration_lines import PEER_CUT, PEER_UNREACHABLE
-from domain.diagnosis.logs.said import THROWN, Said, foreign_place, said_in, shown, without_frames
-from domain.diagnosis.logs.silence_lines import who_asked
-from domain.diagnosis.logs.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
-from domain.diagnosis.logs.unconnected import of_the_dead, unconnected_in
+from domain.diagnosis.logs.catalogue import KAFKA
+from domain.diagnosis.logs.complaints import Said, foreign_place, said_in, shown, without_frames
+from domain.diagnosis.logs.connecting import KEYS, PEER_CUT, PEER_UNREACHABLE, of_the_dead, refusals_in, unconnected_in
+from domain.diagnosis.logs.lines import FRAME, MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
+from domain.diagnosis.logs.redaction import THROWN
+from domain.diagnosis.logs.running import who_asked
 
-DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES, ENDED_WHILE_STARTING)
+MACHINE_DEATHS = KAFKA.of("dying", "java", "disks", "network")
+"""Looked for before what Kafka says in its own words. `FILES` come after that: many things begin with a file."""
+FILES = KAFKA.of("dying", "files")
+ENDED_WHILE_STARTING, LOG_NOT_LOADED, NEVER_REGISTERED = map(
+    KAFKA.__getitem__, ("ended-while-starting", "log-not-loaded", "never-registered")
+)
+DISK_FULL, MISSING_FILE, DATA_FILE_GONE = KAFKA["disk-full"], KAFKA["missing-file"], KAFKA["data-file-gone"]
+OF_ZOOKEEPERS = KAFKA["authorizer-of-zookeeper"]
+"""In the frames alone: without zookeeper.connect it ends in a NullPointerException, and with it in whatever ZooKeeper is at."""
+DEATHS = (
+    *MACHINE_DEATHS,
+    *KAFKA.of("dying", "storage", "metadata-log", "zookeeper"),
+    *KEYS,
+    *FILES,
+    *KAFKA.of("dying", "properties"),
+)
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
 the first pattern."""
 
@@ -48,6 +59,21 @@ HOLLOW = re.compile(
 OF_A_FILE = re.compile(r"Exception: |(?:^|[\s(])/\S")
 CAUSED = re.compile(r"Caused by: [\w.$]+: (.+)")
 
+STARTS_IN_KRAFT = re.compile(r"\bat kafka\.server\.(?:Broker|Controller)Server\.startup\b")
+OF_PARTITION = re.compile(r"(?!__cluster_metadata)[^/]+-\d+(?:\.[\w-]+)?/")
+"""What a path goes on with below a log directory, where it is that of a partition's file."""
+NO_SPACE = "No space left on device"
+ROOM_NOW = "its file system has room now, in bytes and in inodes"
+NO_ROOM_BELOW = (
+    "Unless somebody has made room since, what lies below that file system has none: a thin pool (`lvs`: Data%), the file "
+    "behind a loop device (`losetup -l`), the datastore of a virtual machine; the kernel says which device (`dmesg`: critical "
+    "space allocation error). Make room there, or grow that: a larger file system on it makes it worse. Then start it."
+)
+LOCKED = "Required key not available"
+UNLOCK = (
+    "Its directory is encrypted, and its key is not in the kernel: unlock it (`fscrypt unlock DIRECTORY`, or what brings the "
+    "key at boot: units of systemd, a session of pam_fscrypt that has ended)"
+)
 ORDINARY = frozenset({"TRACE", "DEBUG", "INFO"})
 """A log without any has a root logger that lets no such line through: neither a signal nor a start is in it."""
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
@@ -198,7 +224,7 @@ def death_in(lines: Sequence[str]) -> Found | None:
     said = _own(lines)
     if _stopped_by(said) is not None:
         return None
-    if (left := of_zookeepers(of_this_process(lines))) is not None:
+    if (left := _of_zookeepers(of_this_process(lines))) is not None:
         return left
     end = _at_the_end(said)
     deaths = list(_deaths(end))
@@ -225,6 +251,13 @@ def _lived_on_with(lines: Sequence[str], end: Sequence[Said], *, is_refused: boo
     cut_off = unconnected_in(end)
     is_told = any(found.told not in {PEER_CUT, PEER_UNREACHABLE} for found in answers)
     return list(answers) if is_told or cut_off is None else [of_the_dead(cut_off)]
+
+
+def _of_zookeepers(lines: Sequence[str]) -> Found | None:
+    """That a node in KRaft mode could not start with it; `None` where its frames do not say so."""
+    frames = [line for line in lines if FRAME.match(line)]
+    left = next((found for line in frames if (found := first_of(line, (OF_ZOOKEEPERS,))) is not None), None)
+    return left if any(map(STARTS_IN_KRAFT.search, frames)) else None
 
 
 def words_of(lines: Sequence[str]) -> tuple[str, ...]:
@@ -310,7 +343,7 @@ def _is_of_a_shell(one: Said) -> bool:
 
 
 def _is_of_data(found: Found, log_dirs: Sequence[str]) -> bool:
-    path = DATA_FILE_GONE.pattern.search(found.quote) if found.told.name == MISSING_FILE else None
+    path = DATA_FILE_GONE.pattern.search(found.quote) if found.told is MISSING_FILE else None
     below = [path[1].removeprefix(f"{root.rstrip('/')}/") for root in log_dirs if path is not None]
     return any(not rest.startswith("/") and OF_PARTITION.match(rest) for rest in below)
 

@@ -6,44 +6,61 @@ marked as failed is fetched again only once a fetcher is added for it, which a n
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from domain.diagnosis.logs.authorizer_lines import CLUSTER_ACTION_REFUSED, refused_node_in
-from domain.diagnosis.logs.failed_dirs import with_cause
-from domain.diagnosis.logs.lines import Found, Told, all_found, current, found_in, lately, of_this_process, that_count
-from domain.diagnosis.logs.migration_lines import BROKER_UNREACHED
-from domain.diagnosis.logs.refusals import exactly
-from domain.diagnosis.logs.registration_lines import (
+from domain.diagnosis.logs.catalogue import KAFKA, Told
+from domain.diagnosis.logs.complaints import Said, blocks, said_in, shown, with_thrown
+from domain.diagnosis.logs.connecting import (
+    CLUSTER_ACTION_REFUSED,
     LOGIN_FAILED,
     NO_LISTENER,
     PEER_CUT,
     PEER_SILENT,
     PEER_UNREACHABLE,
     TLS_FAILED,
+    exactly,
+    refused_node_in,
 )
-from domain.diagnosis.logs.replication_lines import (
-    CHANNEL_DIED,
-    FETCH_INVALID,
-    FETCH_REFUSED,
-    FETCH_STOPPED,
-    FETCHER_DIED,
-    ISR_INELIGIBLE,
-    ISR_REFUSED,
-    LOG_DIR_FAILED,
-    REMOTE_STATE,
-    SEGMENT_TOO_SMALL,
-    STATE_REWRITTEN,
-    TOPIC_ID_DIFFERS,
-    UNKNOWN_TO_LEADER,
+from domain.diagnosis.logs.endings import DATA_FILE_GONE, FILES, MISSING_FILE
+from domain.diagnosis.logs.lines import (
+    Found,
+    all_found,
+    current,
+    first_of,
+    found_in,
+    lately,
+    of_this_process,
+    stamp_of,
+    that_count,
 )
-from domain.diagnosis.logs.said import with_thrown
 
+LOG_DIR_FAILED, TOPIC_ID_DIFFERS = KAFKA["log-dir-failed"], KAFKA["topic-id-differs"]
+FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL = KAFKA["fetcher-died"], KAFKA["fetch-stopped"], KAFKA["segment-too-small"]
+FETCH_REFUSED, FETCH_INVALID = KAFKA["fetch-refused"], KAFKA["fetch-invalid"]
+UNKNOWN_TO_LEADER, REMOTE_STATE = KAFKA["unknown-to-leader"], KAFKA["remote-state-not-built"]
+CHANNEL_DIED, BROKER_UNREACHED = KAFKA["controller-channel-died"], KAFKA["broker-unreached"]
+ISR_REFUSED, ISR_INELIGIBLE, STATE_REWRITTEN = KAFKA["isr-refused"], KAFKA["isr-ineligible"], KAFKA["partition-state-rewritten"]
+OF_A_DIRECTORY = (*KAFKA.of("dying", "disks"), *FILES)
 WHY_STOPPED = re.compile(
     r"(?:Unexpected error occurred while processing data for partition|Error while processing data for partition|"
     r"Failed to truncate|Unexpected error occurred during truncation for) (\S{1,260}-\d+) at offset \d+|"
     r"Partition (\S{1,260}-\d+) has an older epoch \(\d+\) than the current leader"
+)
+REPORTED = "LogDirFailureChannel)"
+"""How the line ends above what was thrown."""
+STAYS_OFFLINE = "A directory that has failed stays offline until the broker restarts: then restart it."
+ROLLED = re.compile(r"\[LocalLog partition=(\S{1,249})-\d+, dir=[^\]]{1,200}\] Rolled new log segment at offset \d+")
+MANY = 60
+"""In the minutes that a tail shows: of one topic no sensible segment.bytes or segment.ms comes to that."""
+ROLL_LESS = (
+    "Look what its clients write: timestamps in nanoseconds, or of another time, roll a segment with nearly every batch "
+    "(kafka-dump-log.sh shows CreateTime; message.timestamp.after.max.ms=86400000 of the topic, and of the brokers, refuses "
+    "them, and message.timestamp.type=LogAppendTime needs none); and at segment.bytes and segment.ms of the topic "
+    "(kafka-configs.sh --describe). Have it mended before another broker restarts: each start reads all those segments, and "
+    "each takes memory maps (vm.max_map_count). "
 )
 FOR_A_MOMENT = " has an older epoch "
 """In why a partition was stopped that is to be fetched again in a moment, once its new leader is known there."""
@@ -182,3 +199,40 @@ def _joined(words: str, below: str) -> str:
         return f"{words}: {known[0]}"
     match = EXCEPTION.match(below)
     return words if match is None else f"{words}: {match[1]}"
+
+
+def with_cause(found: Found, lines: Sequence[str]) -> Found:
+    """Of a directory that has failed, with what it has failed of, and its cure where that is known."""
+    if found.told is not LOG_DIR_FAILED:
+        return found
+    thrown = list(_thrown_of(found.named[0], lines))
+    for one in thrown:
+        if (known := first_of(one.text, OF_A_DIRECTORY)) is not None:
+            reason = DATA_FILE_GONE if known.told is MISSING_FILE else known.told
+            told = replace(found.told, fix=f"{reason.cure} {STAYS_OFFLINE}")
+            return replace(found, told=told, quote=f"{found.quote}: {known.quote}")
+    return replace(found, quote=f"{found.quote}: {shown(thrown[:1])}") if thrown else found
+
+
+def _thrown_of(path: str, lines: Sequence[str]) -> Iterator[Said]:
+    of_it = re.compile(rf"(?<!\S){re.escape(path)}(?![\w.-])")
+    for head, *below in blocks(list(said_in(of_this_process(lines)))):
+        if head.text.rstrip().endswith(REPORTED) and of_it.search(head.text):
+            yield from below
+
+
+def rolled_in(logs: Iterable[Sequence[str]]) -> str:
+    """As a further sentence, or empty: of which topic, how many, in how many seconds."""
+    counts: Counter[str] = Counter()
+    seconds = 0.0
+    for lines in logs:
+        found = [(match[1], stamp_of(line)) for line in current(lines) if (match := ROLLED.search(line)) is not None]
+        own = Counter(topic for topic, _ in found)
+        times = [at for _, at in found if at is not None]
+        if own and own.most_common(1)[0][1] >= MANY and times:
+            counts |= own
+            seconds = max(seconds, (max(times) - min(times)).total_seconds())
+    if not counts:
+        return ""
+    topic, number = counts.most_common(1)[0]
+    return f". Topic {topic} begins a new segment all the time: {number} in {max(seconds, 1):.0f} s, by one broker's log"
