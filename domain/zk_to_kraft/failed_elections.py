@@ -10,12 +10,12 @@ from domain.diagnosis.logs.lines import FRAME, OF_A_TRACE, current
 
 FEATURE = "/feature"
 MEND_FEATURE = (
-    f"In zkCli.sh: delete {FEATURE}. Whoever is elected next makes it anew; in ZooKeeper mode Kafka 3.9 has nothing in it that "
-    "anybody set. Find who wrote it (a GUI that stores the quotes, a script), or he does it again."
+    f"In zkCli.sh: delete {FEATURE}. The broker that is elected next creates it again; in ZooKeeper mode Kafka 3.9 keeps no "
+    "setting in it. Find what wrote it (a GUI that stores the quotes, a script), or it does so again."
 )
 MEND_OTHER = (
-    "Put its content right: as Kafka writes it, by another znode of its kind, a backup, or what a tool has changed last. Then "
-    "the next that is elected goes on by itself."
+    "Correct its content: as Kafka writes it, from another znode of its kind, from a backup, or by what a tool changed last. "
+    "The next broker that is elected then continues by itself."
 )
 FAILED = re.compile(r"Error while electing or becoming controller on broker \d+")
 DECODING = re.compile(r"^\s*at kafka\.zk\.(\w{1,60}?)(?:Sequence)?ZNode\$\.decode")

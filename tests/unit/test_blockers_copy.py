@@ -193,7 +193,7 @@ def test_a_flood_of_changes_is_told_with_what_is_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "first"), [(0, "Its write was lost"), (5, "Changes come all the time"), (None, "Look again first")]
+    ("more", "first"), [(0, "If the gate fail-over is open"), (5, "Changes come all the time"), (None, "Look again first")]
 )
 def test_that_dual_write_is_dead_is_said_at_once_only_where_nothing_is_changed(more: int | None, first: str) -> None:
     """Its offset is read before the log's end: while somebody makes topics all the time it is always behind."""
@@ -206,7 +206,7 @@ def test_a_burst_that_is_over_needs_time_only() -> None:
     assert "look again in a moment" in entry.fix
 
 
-@pytest.mark.parametrize(("holder", "fix"), [(LEADER, "has another epoch"), (STANDBY, "Ask for a rollback now")])
+@pytest.mark.parametrize(("holder", "fix"), [(LEADER, "has another epoch"), (STANDBY, "Request a rollback now")])
 def test_a_claim_whose_answer_was_lost_is_made_again_by_the_next_epoch(holder: int, fix: str) -> None:
     said = f"{SAID} ERROR Cannot register KRaft controller {LEADER} with epoch 7 as the current controller register in ZK has "
     claim = ControllerZnode(broker_id=holder, kraft_epoch=7, is_ephemeral=False)
@@ -271,7 +271,7 @@ def test_a_change_that_the_driver_has_given_up_with_an_error_of_its_own_is_told(
         "brokers are told after ZooKeeper has it, and that fails likewise"
     )
     assert ("ZooKeeper may lack that change" in entry.observed) is (seen is DUAL)
-    assert "a way back may lose that change" in entry.fix
+    assert "A rollback may lose that change" in entry.fix
     thrown = "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS"
     assert found(DUAL, hints=Hints(logs={LEADER: (UNHANDLED[0], thrown)})) == [], "what that is is told of itself"
 

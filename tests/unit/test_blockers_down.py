@@ -65,7 +65,7 @@ def test_a_process_that_stands_still_is_told_as_such() -> None:
         (("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED), "ss -ltnp"),
         ((STARTED, "java.io.IOException: Too many open files"), "LimitNOFILE"),
         ((STARTED, "java.lang.OutOfMemoryError: Java heap space"), "-Xmx"),
-        ((STARTED, "WARNING: A JVM TI agent has been loaded dynamically (/opt/apm/libagent.so)"), "an APM agent"),
+        ((STARTED, "WARNING: A JVM TI agent has been loaded dynamically (/opt/apm/libagent.so)"), "APM agent"),
         (("java.lang.OutOfMemoryError: Java heap space", STARTED), "exporter's port"),
     ],
 )
@@ -339,7 +339,7 @@ def test_a_node_whose_last_words_nobody_could_write_down_is_not_told_to_be_kille
     for places, is_told in ((("/log/1", "/data/1"), True), (("/data/1",), False)):
         hints = Hints(logs={1: (line,)}, outputs={"broker-1": NodeOutput((line,), read_only=places)})
         (entry,) = found(dead(BEFORE, 1), hints=hints)
-        assert ("What it said last is missing" in entry.observed) is is_told
+        assert ("Its last words are missing" in entry.observed) is is_told
         assert f"{', '.join(places)} can only be read" in entry.observed
         assert entry.fix.startswith("Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.")
         assert "start it" in entry.fix
@@ -589,7 +589,7 @@ def test_partitions_without_a_leader_are_told_with_whose_directory_has_failed() 
     assert failed.object == "broker-2"
     assert "orders-3" in failed.observed
     assert "/d2" in failed.observed
-    assert "Mend that directory" in failed.fix
+    assert "Repair that directory" in failed.fix
     assert other.object == "orders-4"
     assert "in sync last: broker-3" in other.observed
     assert {2, 3} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))

@@ -229,11 +229,11 @@ def test_who_is_told_to_end_while_it_starts_is_told_so_whatever_it_says_then() -
     failed = ("[2026-11-20 03:00:43,378] ERROR it fails (kafka.X)", "java.io.IOException: No space left on device")
     for lines in ((BEGUN, ORDINARY, SIGTERM, *halted), (BEGUN, ORDINARY, SIGTERM, *halted, *failed)):
         ending = ending_of(lines)
-        assert ending.observed.startswith("Somebody has told it to end (SIGTERM) 43 s after its start, while it still started")
+        assert ending.observed.startswith("It got a signal to end (SIGTERM) 43 s after its start, while it still started")
         assert "TimeoutStartSec=" in ending.fix
         assert ending.fix.endswith("Then start it.")
-    assert told(ORDINARY, SIGTERM, *halted).startswith("Somebody has told it to end (SIGTERM), while it still started")
-    assert told(BEGUN, *halted).startswith("Somebody has told it to end, while it still started")
+    assert told(ORDINARY, SIGTERM, *halted).startswith("It got a signal to end (SIGTERM), while it still started")
+    assert told(BEGUN, *halted).startswith("It got a signal to end, while it still started")
 
 
 def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> None:
@@ -512,7 +512,7 @@ def test_a_start_command_that_can_start_no_program_says_of_what_there_is_no_more
 def test_a_java_that_does_not_fit_its_machine_is_not_one_that_is_gone(said: str) -> None:
     ending = ending_of_started([said])
     assert ending.kind == "java-broken"
-    assert ending.fix.startswith("The Java there lacks a part, or is another machine's")
+    assert ending.fix.startswith("Install a Java that fits")
 
 
 def test_a_class_whose_start_failed_is_no_plug_in_that_is_missing() -> None:
@@ -786,8 +786,8 @@ def test_a_clock_that_was_set_back_makes_no_new_error_an_old_one() -> None:
 
 def test_a_log_that_has_nothing_below_a_warning_tells_no_kill() -> None:
     warned = "[2026-11-20 03:00:13,900] WARN Unexpected error from /10.0.0.9 (org.apache.kafka.common.network.Selector)"
-    assert "killed" not in told(warned)
-    assert "does not tell a stop in order from a kill" in told(warned)
+    assert "it was killed" not in told(warned)
+    assert "cannot distinguish an orderly stop from a kill" in told(warned)
     assert "No space left" in told(warned, FATAL, "java.io.IOException: No space left on device")
 
 
@@ -795,9 +795,9 @@ def test_of_lines_without_a_time_that_is_known_it_is_said() -> None:
     begun = "08:00:00.000 [main] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.X)"
     failed = "08:10:00.000 [main] ERROR Error while reading (x)"
     ordinary = [f"12:00:{number:02}.000 [main] INFO Rolled new log segment (kafka.log.UnifiedLog)" for number in range(60)] * 2
-    assert "cannot be told" in told(begun, failed, "java.io.IOException: No space left on device")
+    assert "Its layout is not known" in told(begun, failed, "java.io.IOException: No space left on device")
     assert "No space left" not in told(begun, failed, "java.io.IOException: No space left on device", *ordinary)
-    assert "cannot be told" not in told("Error: Could not find or load main class kafka.Kafka")
+    assert "Its layout is not known" not in told("Error: Could not find or load main class kafka.Kafka")
 
 
 def test_a_damaged_file_is_named() -> None:

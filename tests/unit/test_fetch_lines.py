@@ -169,7 +169,7 @@ def test_what_is_of_others_is_no_reason(line: str) -> None:
 
 def test_who_was_denied_is_let_in_only_where_it_is_a_node() -> None:
     """Whoever has ClusterAction may fetch every partition as a follower does."""
-    assert NODE_REFUSED.fix.startswith("Only where that principal and host are one of this cluster's nodes")
+    assert NODE_REFUSED.fix.startswith("Only if that principal and host are one of this cluster's nodes")
 
 
 def test_a_leader_that_is_cut_off_again_and_again_is_told_so() -> None:
@@ -228,10 +228,10 @@ def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told 
     [
         ("java.io.IOException: No space left on device", "No space left on device", "Make room"),
         ("java.io.IOException: Structure needs cleaning", "Structure needs cleaning", "e2fsck -f"),
-        ("java.io.IOException: Read-only file system", "Read-only file system", "mend or replace the disk"),
+        ("java.io.IOException: Read-only file system", "Read-only file system", "repair or replace the disk"),
         ("java.nio.file.NoSuchFileException: /data/2b/orders-3/0.log", "/data/2b/orders-3/0.log", "tmpreaper"),
-        ("java.io.IOException: the moon is full", "java.io.IOException: the moon is full", "Mend that directory"),
-        (None, "in dir /data/2b", "Mend that directory"),
+        ("java.io.IOException: the moon is full", "java.io.IOException: the moon is full", "Repair that directory"),
+        (None, "in dir /data/2b", "Repair that directory"),
     ],
 )
 def test_a_directory_that_has_failed_is_told_with_what_was_thrown_before(thrown: str | None, words: str, fix: str) -> None:
@@ -275,7 +275,7 @@ def test_who_gets_through_to_no_leader_is_not_told_to_restart_for_what_follows_f
     found = said_by_follower(at(OLDER, STOPPED, *REFUSED_HERE), ["orders-3"], [1])
     assert found is not None
     assert "Operation not permitted" in found.quote
-    assert "Its own host forbids the connection" in found.told.fix
+    assert "forbids the connection on its own host" in found.told.fix
     for lines in ((UNEXPECTED, MISMATCH, STOPPED), (STOPPED,)):
         stopped = said_by_follower(at(*lines, *REFUSED_HERE), ["orders-3"], [1])
         assert stopped is not None

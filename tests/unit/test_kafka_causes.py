@@ -675,10 +675,10 @@ def test_a_leader_that_does_not_know_what_it_leads_is_to_be_restarted_and_no_fol
     line = f"{FETCHER}{said}"
     (entry,) = entries(seen, logs={2: (line, line.replace("03:00:00", "03:00:01"))})
     assert entry.object == "broker-1", "whom the fetcher asks, of all who lead"
-    assert "A restart of the follower mends nothing. Restart broker-1" in entry.fix
+    assert "Restarting the follower changes nothing. Restart broker-1" in entry.fix
     assert "restart broker-2" not in entry.fix
     elsewhere = line.replace("leaderId=1", "leaderId=7")
     (entry,) = entries(seen, logs={2: (elsewhere, elsewhere.replace("03:00:00", "03:00:01"))})
-    assert entry.fix.endswith("A restart of the follower mends nothing."), "nobody knows which of those who lead is meant"
+    assert entry.fix.endswith("Restarting the follower changes nothing."), "nobody knows which of those who lead is meant"
     (entry,) = entries(seen, logs={2: (line,)})
     assert entry.object == "broker-2", "as a topic is made, or its leader changes, it is said once"

@@ -13,8 +13,10 @@ from domain.diagnosis.logs.lines import LASTING_WORDS, first_of, found_in
 from domain.zk_to_kraft.migration_lines import MIGRATION
 
 EVERY = (*KAFKA, *MIGRATION)
-MOST_OF_A_FIX = 1000
-"""Characters."""
+MOST_OF_A_FIX, MOST_OF_A_SENTENCE = 600, 25
+"""Characters, and words."""
+HARD_WORDS = re.compile(r"\b(?:nobody|somebody|anybody|whom|whoever|he|him|anew|mend(?:ed|s)?|at once|way back)\b", re.I)
+"""Words that a tired operator reads twice."""
 LONGEST = 0.2
 """Seconds for one pattern and a line of many thousand characters."""
 
@@ -45,6 +47,8 @@ def test_a_pattern_is_known_by_its_sample_and_says_what_to_do(told: Told) -> Non
     for text in (told.expected, told.fix, told.fix_of_member):
         assert SNIPPET.search(text) is None, "a snippet that is not there"
         assert len(text) <= MOST_OF_A_FIX
+        assert all(len(sentence.split()) <= MOST_OF_A_SENTENCE for sentence in re.split(r"(?<=[.:;])\s", text))
+        assert HARD_WORDS.search(text) is None
     for line in (told.sample * 40, "a/b:c[d]=e, (" * 2000, f"{told.sample.split()[0]} " * 3000):
         begun = time.process_time()
         told.pattern.search(line)

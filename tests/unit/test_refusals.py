@@ -40,7 +40,7 @@ BY_SCRAM = "due to invalid credentials with SASL mechanism SCRAM-SHA-512"
     [
         ((*HANDSHAKE, OUT_OF_DATE), TLS_FAILED.name, "NotAfter: Sun Nov 22", "Renew it"),
         (HANDSHAKE, TLS_FAILED.name, "SSL handshake failed", "Compare the key and trust stores"),
-        ((KERBEROS.format("Failed to find any Kerberos tgt"),), LOGIN_FAILED.name, "Kerberos tgt", "Its ticket is over"),
+        ((KERBEROS.format("Failed to find any Kerberos tgt"),), LOGIN_FAILED.name, "Kerberos tgt", "Its ticket expired"),
         (
             (KERBEROS.format("Server not found in Kerberos database (7) - LOOKING_UP_SERVER"),),
             LOGIN_FAILED.name,
@@ -48,12 +48,12 @@ BY_SCRAM = "due to invalid credentials with SASL mechanism SCRAM-SHA-512"
             "kadmin: addprinc -randkey kafka/HOST",
         ),
         ((KERBEROS.format("Fail to create credential. (63) - No service creds"),), LOGIN_FAILED.name, "(63)", "addprinc"),
-        ((KERBEROS.format("Clock skew too great (37)"),), LOGIN_FAILED.name, "Clock skew too great", "Set the clock"),
+        ((KERBEROS.format("Clock skew too great (37)"),), LOGIN_FAILED.name, "Clock skew too great", "Correct the clock"),
         (
             ("ERROR x failed authentication due to: the moon is full",),
             LOGIN_FAILED.name,
             "failed",
-            "compare the SASL",
+            "Compare the SASL",
         ),
         (
             (PEER.format("Authentication failed: Invalid username or password"),),
@@ -65,7 +65,7 @@ BY_SCRAM = "due to invalid credentials with SASL mechanism SCRAM-SHA-512"
             (PEER.format(f"Authentication failed during authentication {BY_SCRAM}"),),
             LOGIN_FAILED.name,
             "invalid credentials with SASL mechanism SCRAM-SHA-512",
-            "somebody has set that user's password anew",
+            "its password was changed",
         ),
         (
             (PEER.format("Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, enabled mechanisms are [PLAIN]"),),

@@ -47,10 +47,7 @@ TRIES = re.compile(
     r"Cannot open (?:secure )?channel to |Failed connect to |connecting to \S|Exception when (?:follow|observ)ing the leader"
 )
 AS_WHOM = re.compile(r", (principal=.{1,200}?), listenerName=")
-KEPT_LOADED = (
-    "It may be this node's, or that of the node at the other end: that is the one to mend. What a process has loaded, it keeps "
-    "until its next restart."
-)
+KEPT_LOADED = "It may be this node's or its peer's: fix that one. A process keeps what it has loaded until its next restart."
 BY_ITSELF = "It tries again by itself."
 
 

@@ -65,15 +65,12 @@ OF_PARTITION = re.compile(r"(?!__cluster_metadata)[^/]+-\d+(?:\.[\w-]+)?/")
 NO_SPACE = "No space left on device"
 ROOM_NOW = "its file system has room now, in bytes and in inodes"
 NO_ROOM_BELOW = (
-    "Unless somebody has made room since, what lies below that file system has none: a thin pool (`lvs`: Data%), the file "
-    "behind a loop device (`losetup -l`), the datastore of a virtual machine; the kernel says which device (`dmesg`: critical "
-    "space allocation error). Make room there, or grow that: a larger file system on it makes it worse. Then start it."
+    "If no one has made room since, the storage below that file system is full: a thin pool (`lvs`: Data%), the file behind "
+    "a loop device (`losetup -l`), or the datastore of a virtual machine. `dmesg` names the device (critical space "
+    "allocation error). Make room there or grow it: a larger file system on top makes it worse. Then start it."
 )
 LOCKED = "Required key not available"
-UNLOCK = (
-    "Its directory is encrypted, and its key is not in the kernel: unlock it (`fscrypt unlock DIRECTORY`, or what brings the "
-    "key at boot: units of systemd, a session of pam_fscrypt that has ended)"
-)
+UNLOCK = KAFKA.snippets["unlock"]
 ORDINARY = frozenset({"TRACE", "DEBUG", "INFO"})
 """A log without any has a root logger that lets no such line through: neither a signal nor a start is in it."""
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
@@ -99,66 +96,65 @@ class Ending:
 STOPPED = Ending(
     "It was stopped in order",
     "",
-    "Start it. If nobody of yours has stopped it, find out who does: `systemctl status`, `last`, configuration management, a "
-    "guard of memory (`journalctl -u earlyoom`); SIGHUP comes from a session that was closed.",
+    "Start it. If you did not stop it, find out what did: `systemctl status`, `last`, configuration management, a memory guard "
+    "(`journalctl -u earlyoom`). SIGHUP comes from a session that was closed.",
     "stopped",
 )
 KILLED = Ending(
-    "Its output ends amid ordinary lines, with no error and no shutdown: it was killed, or something in it has ended it "
-    "without a word",
-    "nobody kills it, and its host has memory for it",
-    "Look whether the kernel or systemd-oomd has killed it for memory (`dmesg -T`, `journalctl -k`, `journalctl -u "
-    "systemd-oomd`, the limit of its container or unit): then lower -Xmx or give it more; or whether the host went down; else "
-    "somebody has sent kill -9, or a plug-in or an agent has called System.exit or halt, which only its own log may tell. Then "
-    "start it: it recovers its logs first.",
+    "Its output ends amid ordinary lines, with no error and no shutdown: it was killed, or something in it ended it without a "
+    "word",
+    "no process kills it, and its host has memory for it",
+    "Check whether the kernel or systemd-oomd killed it for memory (`dmesg -T`, `journalctl -k`, `journalctl -u "
+    "systemd-oomd`, the limit of its container or unit). If so, lower -Xmx or give it more memory. Check whether the host "
+    "went down. Otherwise it got a kill -9, or a plug-in or agent called System.exit or halt, which only its own log may "
+    "show. Then start it: it recovers its logs first.",
     "killed",
 )
 CURT = Ending(
-    "Its log has nothing below a warning, so that it does not tell a stop in order from a kill",
+    "Its log has nothing below a warning, so it cannot distinguish an orderly stop from a kill",
     "",
-    f"{STOPPED.fix} Look also whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`), or its host went "
-    "down.",
+    f"{STOPPED.fix} Check also whether the kernel killed it for memory (`dmesg -T`, `journalctl -k`), or its host went down.",
     "curt",
 )
 UNTIMED = (
-    ". When each line was said cannot be told, for its layout is not known: look in the log itself whether that was its end "
-    "before anything is mended"
+    ". Its layout is not known, so the time of each line is not: check in the log itself that this was its end before you fix "
+    "anything"
 )
 SILENT = Ending(
     "It printed nothing",
-    "a start command whose output goes where it is looked for",
-    "Run its start command by hand as Kafka's user, and look whether it redirects its output: the cause is told there. Then "
-    "start it.",
+    "a start command whose output goes to the driver's output file",
+    "Run its start command by hand as Kafka's user: it prints the cause. Check whether the command redirects its output. "
+    "Then start it.",
     "silent",
 )
 CUT_OFF = Ending(
-    "What it said last is missing: nothing more could be written where it prints",
+    "Its last words are missing: where it prints was full",
     "room for what it prints",
-    "Make room there first. Then start it: where it ends again, it is told why.",
+    "Make room there first. Then start it: if it ends again, its output says why.",
 )
 UNWRITTEN = Ending(
-    "What it said last is missing: the file system where it prints takes nothing more",
-    "a file system for what it prints that can be written",
-    "Then start it: where it ends again, it is told why.",
+    "Its last words are missing: the file system where it prints accepts no more writes",
+    "a file system for its output that can be written",
+    "Then start it: if it ends again, its output says why.",
 )
 BY_HAND = (
-    "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "
-    "what it says: sudo, a wrapper that is not installed or lies on a mount without exec, a variable, a secret, a lock, a "
-    "switch for maintenance, or what PAM allows (limits.conf, /etc/nologin; auth.log, `journalctl`)."
+    "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and fix "
+    "what it reports: sudo, a wrapper that is not installed or lies on a mount without exec, a variable, a secret, a lock, a "
+    "maintenance switch, or what PAM allows (limits.conf, /etc/nologin; auth.log, `journalctl`)."
 )
 NOT_BEGUN = Ending(
     "It was started, and its start command ended before Kafka began in it",
     "a start command that ends only when Kafka does",
-    f"{BY_HAND} Then start it; every other node with that start command will fail likewise.",
+    f"{BY_HAND} Then start it. Every other node with that start command fails the same way.",
     "not-begun",
 )
 UNKNOWN = "Its last errors name no known cause"
 PLUGIN_FIX = (
-    "That is neither Kafka's nor Java's, but a plug-in's: a metrics reporter, an authorizer, a policy, a login module, an "
-    "agent. Find the property that names it, and look whether that plug-in's version knows what is in the file now (a broker "
-    "in KRaft mode has node.id in place of broker.id). Then start it; every other node with that plug-in fails likewise."
+    "Find the property that names that plug-in: a metrics reporter, an authorizer, a policy, a login module, an agent. Check "
+    "whether its version accepts what is in the file now: a broker in KRaft mode has node.id in place of broker.id. Then "
+    "start it. Every other node with that plug-in fails the same way. The error is neither Kafka's nor Java's."
 )
-UNKNOWN_FIX = "Look at its log, mend the cause, and start it. It goes on by itself once the node serves."
+UNKNOWN_FIX = "Read its log, fix the cause, and start it. The migration continues by itself once the node serves."
 
 
 def ending_of(lines: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
@@ -291,7 +287,7 @@ def _told_to_end(said: Sequence[Said]) -> str:
     found, at = (SIGNAL.search(said[number].text), said[number].at) if number >= 0 else (None, None)
     signal = f" ({found[0].rpartition(' ')[2]})" if found is not None else ""
     after = f" {(at - begun).total_seconds():.0f} s after its start" if at is not None and begun is not None else ""
-    return f"Somebody has told it to end{signal}{after}"
+    return f"It got a signal to end{signal}{after}"
 
 
 def _since_the_end(said: Sequence[Said]) -> list[Said]:

@@ -55,10 +55,7 @@ SLOW_WITHIN = timedelta(seconds=60)
 """Of what follows from it."""
 ENDED_WITH_A_SLOW_DISK = (SLOW_DISK, SYNC_TIMED_OUT)
 """What comes back by itself: whatever else is known of it does not, however slow its disk was meanwhile."""
-MOVE_NOTHING_YET = (
-    "Move nothing aside yet: who starts without data gets what the leader has, also where that is wrong. Find out which "
-    "tree is right: "
-)
+MOVE_NOTHING_YET = f"{KAFKA.snippets['move_nothing_yet']} "
 EPOCH = re.compile(r"(?:Got zxid|setting last processed zxid:) 0x([0-9a-f]{1,16})\b")
 """The first that a follower hears of a leader, or that a member begins to lead with (Follower, Leader)."""
 OBSERVES = re.compile(r"Peer state changed: observing - broadcast")

@@ -56,11 +56,11 @@ ROLLED = re.compile(r"\[LocalLog partition=(\S{1,249})-\d+, dir=[^\]]{1,200}\] R
 MANY = 60
 """In the minutes that a tail shows: of one topic no sensible segment.bytes or segment.ms comes to that."""
 ROLL_LESS = (
-    "Look what its clients write: timestamps in nanoseconds, or of another time, roll a segment with nearly every batch "
-    "(kafka-dump-log.sh shows CreateTime; message.timestamp.after.max.ms=86400000 of the topic, and of the brokers, refuses "
-    "them, and message.timestamp.type=LogAppendTime needs none); and at segment.bytes and segment.ms of the topic "
-    "(kafka-configs.sh --describe). Have it mended before another broker restarts: each start reads all those segments, and "
-    "each takes memory maps (vm.max_map_count). "
+    "Check what its clients write: timestamps in nanoseconds, or of another time, roll a segment with nearly every batch "
+    "(kafka-dump-log.sh shows CreateTime). message.timestamp.after.max.ms=86400000 of the topic and the brokers refuses "
+    "them, and message.timestamp.type=LogAppendTime needs none. Check segment.bytes and segment.ms of the topic "
+    "(kafka-configs.sh --describe). Fix it before another broker restarts: each start reads all those segments, and each "
+    "segment takes memory maps (vm.max_map_count). "
 )
 FOR_A_MOMENT = " has an older epoch "
 """In why a partition was stopped that is to be fetched again in a moment, once its new leader is known there."""

@@ -44,17 +44,17 @@ OF_REQUESTS = re.compile(r"data-plane-kafka-(network-thread|request-handler)-")
 """As Kafka names them (SocketServer, KafkaRequestHandlerPool)."""
 CONVERTS = re.compile(r"LazyDownConversionRecords|[.$]downConvert|RecordsUtil\.convert")
 CONVERTS_FIX = (
-    "Clients of versions before 0.11 (Java), or others that fetch in formats of before (Sarama with an old Version, librdkafka "
-    "with api.version.request=false), have it convert what they read, message by message, on the threads that answer "
-    "everybody. Find them: kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec by topic, and "
-    "kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Fetch by version; `ss -tnp` there has their addresses. Stop "
-    "or upgrade them; or set message.downconversion.enable=false for that topic (kafka-configs.sh --alter --entity-type "
-    "topics): they get an error then, and all others their answers. Kafka 4 does not convert any more."
+    "Find the old clients: `ss -tnp` there has their addresses. "
+    "kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec counts by topic, and "
+    "kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Fetch by version. Stop or upgrade them, or set "
+    "message.downconversion.enable=false for that topic (kafka-configs.sh --alter --entity-type topics): they get an error "
+    "then, and all others their answers. Clients before 0.11 (Java), Sarama with an old Version, or librdkafka with "
+    "api.version.request=false have each message converted on the threads that answer everyone."
 )
 PLUGIN_FIX = (
-    "That is a plug-in of the broker (an authorizer, an interceptor, a reporter, a remote storage): see what it waits for, or "
-    "works at, in its own log and settings, and bring back the service that it asks. `jstack PID`, twice within seconds, shows "
-    "whether it moves."
+    "Check in its own log and settings what that plug-in of the broker (an authorizer, an interceptor, a reporter, a remote "
+    "storage) waits for or works at, and restore the service that it asks. `jstack PID`, twice within seconds, shows whether "
+    "it moves."
 )
 
 
