@@ -12,19 +12,18 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from api.absences import absence_of, heard_of, in_time, missing, workers_of
-from api.between import asking, is_unanswered, of_between, silent_for_all
-from api.looking import Looker, looker_of
-from api.observing import NoWorker, ObservationFailed, blockers
+from api.missing_workers import heard_of, in_time, missing, unserved_queue, workers_of
+from api.observing import NoWorker, ObservationFailed, Observer, blockers, observer_of
 from api.outgoing import Outgoing
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, machines_of
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
+from api.temporal_proxy import asking, is_unanswered, of_proxy, silent_for_all
 from api.wiring import Wiring
 from domain.clocks import is_over
 from domain.contracts import ActivityName, TaskQueue
-from domain.diagnosis import pending_tasks, refused_steps, standing
+from domain.diagnosis import pending_tasks, recorded_causes, refused_steps
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import (
     APPROVAL,
@@ -76,25 +75,25 @@ class BlockersAnswer(Outgoing):
 async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     """The answer, in whatever state the migration is."""
     if record.progress.state not in ACTIVE_STATES:
-        items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
+        items = recorded_causes.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
         return _answer(record, None, items)
     now, until = datetime.now(UTC), asyncio.get_running_loop().time() + ANSWER_SECONDS
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
-    (looked, looker), (run, unled, both), unwritable, askers, workers = await asyncio.gather(
+    (looked, observer), (run, unled, both), unwritable, askers, workers = await asyncio.gather(
         _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
         _askers(wiring),
         workers_of(wiring),
     )
-    between = [of_between(both, wiring.temporal.address, now)] if both and is_unanswered(looked, run, now) else []
+    between = [of_proxy(both, wiring.temporal.address, now)] if both and is_unanswered(looked, run, now) else []
     if between:
         unled, run = None, silent_for_all(run, now)
     seen = looked if isinstance(looked, BlockersSeen) else None
-    asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
-    written = _known(record, seen, run, events, commands, now, looker.ahead, is_mute=unwritable is not None)
+    asked = recorded_causes.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
+    written = _known(record, seen, run, events, commands, now, observer.ahead, is_mute=unwritable is not None)
     known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own = [entry for entry in own if not between or entry.code != NO_WORKER]
@@ -106,14 +105,14 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
         found = found or await _refused_just_now(wiring, record, events, now, until)
         if not found and not _is_restarting(events, now):
-            found = [*pending_tasks.of_standing(run.tasks, now - looker.ahead)]
+            found = [*pending_tasks.of_standing(run.tasks, now - observer.ahead)]
             # A comparison may well take its time: nothing that has changed anywhere is told with that.
             is_hanging = any(entry.object != ActivityName.RUN_CHECK for entry in found)
     unlooked = list(seen.unlooked) if seen is not None else []
     if is_hanging or any(entry.code not in NO_TROUBLE for entry in found):
         machines = [poller.identity for poller in machines_of(askers).values()]
         ended = ended_lately(workers, PROGRAM_OF[TaskQueue.CLUSTER], now)
-        found = [*standing.of_machines(machines, looker.by, now), *standing.of_restarts(ended, now), *found]
+        found = [*recorded_causes.of_machines(machines, observer.by, now), *recorded_causes.of_restarts(ended, now), *found]
         found += [*(seen.changed if seen is not None else ()), *of_unlike_copies(workers, now)]
     return _answer(record, seen, _once(found), unlooked)
 
@@ -129,7 +128,7 @@ async def _awaited_since(
     waiting = newest.progress.waiting
     if waiting is None or waiting.since < seen.observed_at - AS_NEW:
         return []
-    return [*standing.of_waiting(newest, None, events, now)]
+    return [*recorded_causes.of_waiting(newest, None, events, now)]
 
 
 async def _refused_just_now(
@@ -171,9 +170,9 @@ def _known(
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
         explained = frozenset(seen.explained) if seen is not None else None
-        yield from standing.of_waiting(record, explained, events, now, commands, is_mute=is_mute)
+        yield from recorded_causes.of_waiting(record, explained, events, now, commands, is_mute=is_mute)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
-    yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now, run.unserved)
+    yield from recorded_causes.of_run(run.is_running, recorded_causes.set_back(events) or run.ended, record, now, run.unserved)
     yield from pending_tasks.of_tasks(run.tasks, now - ahead)
     yield from pending_tasks.of_clock_here(ahead, now)
     yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
@@ -187,9 +186,9 @@ def _once(found: Sequence[Blocker]) -> list[Blocker]:
     return list({(entry.code, entry.object): entry for entry in reversed(found)}.values())[::-1]
 
 
-def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> standing.InHand | None:
+def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> recorded_causes.InHand | None:
     """The step that works on nodes, as long as their stop and their start may take."""
-    step = standing.in_hand(events)
+    step = recorded_causes.in_hand(events)
     if step is None or is_over(step.began_at, now, record.policy.stop_deadline + record.policy.restart_deadline):
         return None
     return step
@@ -197,8 +196,8 @@ def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) ->
 
 def _is_restarting(events: Sequence[Event], now: datetime) -> bool:
     """Whether a step works on nodes for no longer than a restart usually takes."""
-    step = standing.in_hand(events)
-    usual = max(USUAL_RESTART, timedelta(seconds=standing.longest_restart(events)))
+    step = recorded_causes.in_hand(events)
+    usual = max(USUAL_RESTART, timedelta(seconds=recorded_causes.longest_restart(events)))
     return step is not None and not is_over(step.began_at, now, usual)
 
 
@@ -236,22 +235,22 @@ async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: f
     """What is known in time of the workers of a queue on which it lies for longer than most things do."""
     if task.queue not in set(TaskQueue) or task.paused or not pending_tasks.is_untaken(task, now):
         return task
-    absence = await absence_of(wiring, TaskQueue(task.queue), now, until, task.due_at)
+    absence = await unserved_queue(wiring, TaskQueue(task.queue), now, until, task.due_at)
     asked = absence.asked_since(task.due_at)
     return replace(task, signs=absence.signs, asked_by=asked, last_asked=". ".join(absence.words))
 
 
 async def _looked(
     wiring: Wiring, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
-) -> tuple[BlockersSeen | Blocker, Looker]:
+) -> tuple[BlockersSeen | Blocker, Observer]:
     asked_at = datetime.now(UTC)
     looked = await _look(wiring, record, events, now, until)
-    looker = Looker()
+    observer = Observer()
     if isinstance(looked, BlockersSeen) or looked.code != TEMPORAL_UNAVAILABLE:
         async with in_time(until):
             answered_at = datetime.now(UTC) if isinstance(looked, BlockersSeen) else None
-            looker = await looker_of(wiring.temporal, record.id, asked_at, answered_at)
-    return looked, looker
+            observer = await observer_of(wiring.temporal, record.id, asked_at, answered_at)
+    return looked, observer
 
 
 async def _askers(wiring: Wiring) -> list[Poller]:
@@ -265,8 +264,8 @@ async def _look(
 ) -> BlockersSeen | Blocker:
     """What a worker finds, or the entry that says why none does."""
     try:
-        step, restart_seconds = _in_hand(events, record, now), standing.longest_restart(events)
-        return await blockers(wiring.temporal, record, step, standing.rolled(events), restart_seconds)
+        step, restart_seconds = _in_hand(events, record, now), recorded_causes.longest_restart(events)
+        return await blockers(wiring.temporal, record, step, recorded_causes.rolled(events), restart_seconds)
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back"
         nobody = "nobody took the task to look at the cluster"

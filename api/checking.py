@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from temporalio.common import RetryPolicy
 
+from api.activity_progress import ActivityProgress, find_progress, progress_of
 from api.links import check_url
-from api.standing import Standing, find_standing, standing_of
 from api.temporal import Temporal
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest, TaskQueue
 
@@ -25,7 +25,7 @@ SILENCE_LIMIT = timedelta(seconds=30)
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=30))
 
 
-async def start_check(temporal: Temporal, asked: CheckRequest) -> Standing:
+async def start_check(temporal: Temporal, asked: CheckRequest) -> ActivityProgress:
     """Start it; does not wait. Raises `TemporalUnavailable` or `TemporalRefused`."""
     async with temporal.answering() as client:
         handle = await client.start_activity(
@@ -40,12 +40,12 @@ async def start_check(temporal: Temporal, asked: CheckRequest) -> Standing:
             retry_policy=RETRIES,
             summary=f"POST {check_url(asked.cluster, asked.report_id)}",
         )
-        return await standing_of(await handle.describe(), TaskQueue.CHECKS)
+        return await progress_of(await handle.describe(), TaskQueue.CHECKS)
 
 
-async def find_check(temporal: Temporal, cluster: str, report_id: str) -> Standing | None:
+async def find_check(temporal: Temporal, cluster: str, report_id: str) -> ActivityProgress | None:
     """Where a check stands; `None` where Temporal knows of none. Raises as above."""
-    return await find_standing(temporal, _activity_id(cluster, report_id))
+    return await find_progress(temporal, _activity_id(cluster, report_id))
 
 
 def _activity_id(cluster: str, report_id: str) -> str:

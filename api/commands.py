@@ -26,8 +26,8 @@ from temporalio.service import RPCStatusCode
 from api.audit import Origin
 from api.pollers import unserved
 from api.runs import newest_run
-from api.stumbles import last_stumble
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.workflow_task_failures import last_task_failure
 from domain.contracts import ApprovalMessage, HoldMessage, RollbackMessage
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord
 from ledger.errors import NoSuchCommand, NoSuchMigration
@@ -192,7 +192,7 @@ async def send(temporal: Temporal, record: MigrationRecord, command: Command, pa
 async def _why_refused(temporal: Temporal, record: MigrationRecord, error: TemporalRefused) -> str:
     if error.status is RPCStatusCode.NOT_FOUND:
         return HAS_ENDED
-    stumble = await last_stumble(temporal, record.workflow_id) if TASK_FAILURE in error.said else ""
+    stumble = await last_task_failure(temporal, record.workflow_id) if TASK_FAILURE in error.said else ""
     return str(TemporalRefused(error.status, error.said, f"It failed: {stumble}") if stumble else error)
 
 

@@ -5,7 +5,9 @@ the way by hand, or to say why nothing happens.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TypeGuard, TypeVar
 
 from temporalio.client import ActivityFailureError
@@ -15,11 +17,11 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from activities.failures import FIX
 from api.links import cluster_url, migration_url
-from api.strays import OF_ITS_FILES, replaced, stray_behind
-from api.temporal import Temporal
+from api.temporal import CALL_LIMIT, Temporal, TemporalRefused, TemporalUnavailable
+from api.wrong_workers import OF_ITS_FILES, replaced, wrong_worker_behind
 from domain.contracts import ActivityName, Payload, TaskQueue
 from domain.diagnosis.blocker_codes import PROGRAM_OF
-from domain.diagnosis.standing import InHand
+from domain.diagnosis.recorded_causes import InHand
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.questions import (
     BlockersRequest,
@@ -186,7 +188,7 @@ def worded(kind: str | None, message: str, program: str, fix: str) -> tuple[str,
         return message, f"{OWN_WAY.format(program)}{fix}"
     if kind in OWN_ERRORS:
         return message, fix
-    stray = replaced(kind, program) if kind in OF_ITS_FILES else stray_behind(message)
+    stray = replaced(kind, program) if kind in OF_ITS_FILES else wrong_worker_behind(message)
     return (stray.what, stray.fix) if stray is not None else None
 
 
@@ -204,3 +206,25 @@ def _told(cause: BaseException) -> NoWorker | ObservationFailed:
         return ObservationFailed(said if is_worded(cause) else f"{said[0].upper()}{said[1:]}", fix)
     kind = cause.type if isinstance(cause, ApplicationError) else None
     return ObservationFailed(f"The activity failed {unforeseen(kind)}: the activity worker's log has the cause.")
+
+
+@dataclass(frozen=True)
+class Observer:
+    """`by`: the worker that took it, empty where none did. `ahead`: at most; nothing where it is not known, or behind."""
+
+    by: str = ""
+    ahead: timedelta = timedelta(0)
+
+
+async def observer_of(temporal: Temporal, migration_id: str, asked_at: datetime, answered_at: datetime | None) -> Observer:
+    """Of the newest look, asked for and answered by our clock: it came to Temporal after the one, and ended before the other.
+    Who asks while it is under way came later than it did: so it takes both to know. Nothing without an answer.
+    """
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            seen = await client.get_activity_handle(blockers_id(migration_id)).describe()
+        if seen.close_time is None or answered_at is None:
+            return Observer(seen.last_worker_identity or "")
+        ahead = min(answered_at - seen.close_time, asked_at + CALL_LIMIT - seen.schedule_time)
+        return Observer(seen.last_worker_identity or "", max(ahead, timedelta(0)))
+    return Observer()

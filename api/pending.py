@@ -28,8 +28,8 @@ from temporalio.service import RPCStatusCode
 from api.pending_activities import UNPAUSE, said_by, task_of
 from api.pollers import unserved
 from api.runs import described, run_of
-from api.stumbles import why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.workflow_task_failures import why_failed
 from domain.contracts import TaskQueue
 from domain.diagnosis import pending_tasks
 from domain.diagnosis.pending_tasks import PendingTask

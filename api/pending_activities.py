@@ -9,8 +9,8 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
 from api.observing import fix_in, unforeseen, worded
-from api.strays import FIXES as FIXES_OF_STRAYS
-from api.stumbles import WHERE
+from api.workflow_task_failures import WHERE
+from api.wrong_workers import FIXES as FIXES_OF_WRONG_WORKERS
 from domain.contracts import ActivityName, TaskQueue
 from domain.diagnosis.blocker_codes import PROGRAM_OF
 from domain.diagnosis.pending_tasks import RESET, PendingTask
@@ -77,7 +77,7 @@ def task_of(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     if has_run_out := _has_run_out(activity):
         error, fix = _out_of_time(activity, queue, named)
     if error and not is_lost and activity.last_worker_identity and not is_taken:  # else it is who tries again
-        error += f" ({'it is' if error in FIXES_OF_STRAYS else 'at'} {activity.last_worker_identity})"
+        error += f" ({'it is' if error in FIXES_OF_WRONG_WORKERS else 'at'} {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     return PendingTask(
         what=activity.activity_type.name,

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
+from api.activity_progress import ActivityProgress, StandingState
 from api.links import cluster_url, plan_url
 from api.outgoing import Outgoing
 from api.planning import PlanInMaking
-from api.standing import Standing, StandingState
 from domain.decisions import Severity
 from domain.plans import Plan
 from domain.records import MigrationKind
@@ -38,7 +38,7 @@ class PlanAnswer(Outgoing):
         )
 
     @classmethod
-    def without_plan(cls, plan_id: str, standing: Standing) -> "PlanAnswer":
+    def without_plan(cls, plan_id: str, standing: ActivityProgress) -> "PlanAnswer":
         return cls(
             id=plan_id,
             state=standing.state,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from api.standing import Standing
+from api.activity_progress import ActivityProgress
 from domain.amounts import counted, roughly
 from domain.decisions import Finding, Severity
 from domain.plans import NOTHING_ANSWERS, Basis, DroppedKey, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
@@ -55,7 +55,7 @@ def _way(plan: Plan) -> list[str]:
     ]
 
 
-def page_without_plan(plan_id: str, standing: Standing) -> str:
+def page_without_plan(plan_id: str, standing: ActivityProgress) -> str:
     """Of one that is being made, or could not be."""
     return f"# A plan that is {standing.state}\n\n`{plan_id}`, asked for at {standing.started_at:{TIME}}. {standing.detail}\n"
 

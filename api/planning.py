@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 
 from temporalio.common import RetryPolicy, SearchAttributePair, TypedSearchAttributes
 
+from api.activity_progress import ActivityProgress, StandingState, find_progress, progress_of
 from api.links import plan_url
 from api.problems import Problem, ProblemKind
 from api.runs import CLUSTER
-from api.standing import Standing, StandingState, find_standing, standing_of
 from api.temporal import Temporal
 from domain.checks.acceptance import blockers_in
 from domain.contracts import ActivityName, TaskQueue
@@ -40,7 +40,7 @@ MOST_IN_MAKING = 20
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=15))
 
 
-async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bool = False) -> Standing:
+async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bool = False) -> ActivityProgress:
     """Start making it; does not wait. Raises `TemporalUnavailable` or `TemporalRefused`.
 
     A rehearsal is work for the checks' worker.
@@ -61,7 +61,7 @@ async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bo
             search_attributes=TypedSearchAttributes([SearchAttributePair(CLUSTER, asked.cluster)]),
             summary=f"POST /plans: {asked.kind} of {asked.cluster}",
         )
-        return await standing_of(await handle.describe(), queue)
+        return await progress_of(await handle.describe(), queue)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PlanInMaking:
     id: str
     cluster: str
     is_rehearsed: bool
-    standing: Standing
+    standing: ActivityProgress
 
 
 async def plans_in_making(temporal: Temporal, cluster: str | None) -> list[PlanInMaking]:
@@ -80,7 +80,7 @@ async def plans_in_making(temporal: Temporal, cluster: str | None) -> list[PlanI
     query += f" AND {CLUSTER.name} = '{cluster}'" if cluster is not None else ""
     async with temporal.answering() as client:
         listed = [found async for found in client.list_activities(query, limit=MOST_IN_MAKING)]
-    standings = await asyncio.gather(*(find_standing(temporal, found.activity_id) for found in listed))
+    standings = await asyncio.gather(*(find_progress(temporal, found.activity_id) for found in listed))
     found = [
         PlanInMaking(
             id=seen.activity_id.removeprefix(_activity_id("")),
@@ -94,9 +94,9 @@ async def plans_in_making(temporal: Temporal, cluster: str | None) -> list[PlanI
     return sorted(found, key=lambda one: one.standing.started_at, reverse=True)
 
 
-async def find_plan(temporal: Temporal, plan_id: str) -> Standing | None:
+async def find_plan(temporal: Temporal, plan_id: str) -> ActivityProgress | None:
     """Where a plan stands that is not published; `None` where Temporal knows of none. Raises as above."""
-    return await find_standing(temporal, _activity_id(plan_id))
+    return await find_progress(temporal, _activity_id(plan_id))
 
 
 def ensure_startable(plan: Plan, cluster: ClusterRecord, now: datetime, plan_life: timedelta) -> None:

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from api.activity_progress import ActivityProgress, StandingState
 from api.links import check_url, cluster_url, migration_url, report_url
 from api.outgoing import Outgoing
-from api.standing import Standing, StandingState
 from domain.drift.explaining import explanation_of, verdict_in_words
 from domain.drift.records import Severity
 from domain.drift.rendering import EXPLAINED, redacted
@@ -130,7 +130,7 @@ class CheckAnswer(Outgoing):
         )
 
     @classmethod
-    def without_report(cls, cluster: str, report_id: str, standing: Standing) -> "CheckAnswer":
+    def without_report(cls, cluster: str, report_id: str, standing: ActivityProgress) -> "CheckAnswer":
         return cls(
             id=report_id,
             cluster=cluster,

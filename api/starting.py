@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from api.pollers import unserved
 from api.runs import ClusterHeld, Run, newest_run, start_run
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.diagnosis.standing import ELSEWHERE
+from domain.diagnosis.recorded_causes import ELSEWHERE
 from domain.errors import Permanent
 from domain.records import Command, EventDraft, MigrationRecord, MigrationState
 from ledger.errors import ActiveMigration, MigrationHasEnded, NoSuchMigration

@@ -23,7 +23,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
-from domain.diagnosis.standing import TEMPORAL_SAID
+from domain.diagnosis.recorded_causes import TEMPORAL_SAID
 from domain.errors import Permanent, Transient
 
 CALL_LIMIT = timedelta(seconds=1.5)

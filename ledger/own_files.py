@@ -1,14 +1,18 @@
-"""Whether somebody has deleted SQLite's files under the programs that have them open.
+"""Whether somebody has deleted SQLite's files under the programs that have them open, or marked them (chattr(1)).
 
 What is committed goes on into a file that has no name any more. Whoever opens the ledger then begins another -wal beside it: he
 sees an older ledger, and what both write damages it (sqlite.org/howtocorrupt.html, 1.4). So nobody writes and nobody opens it
 until the programs have ended in order: the last one that closes it writes back what is in a -wal without a name. Of the
 ledger's own file nothing is written back once that has lost its name (sqlite3PagerClose, databaseIsUnmoved).
+
+A mark keeps even root from changing a file: it looks like a disk that fails, or like missing rights, and is neither. No file is
+opened to find one: as it was closed again, all locks of this process on it would be lost (fcntl(2)).
 """
 
+import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +24,11 @@ LOOKS, SECONDS_BETWEEN = 4, 0.02
 """At files that seem to be deleted. An unlink and a close are microseconds apart, unless the machine has much to do."""
 DELETED = " (deleted)"
 """What the kernel adds to such a name in /proc (proc(5))."""
+MARKS = {0x10: "immutable", 0x20: "append-only"}
+"""STATX_ATTR_IMMUTABLE and STATX_ATTR_APPEND of statx(2)."""
+AT_FDCWD, SIZE = -100, 256
+ATTRIBUTES = slice(8, 16)
+"""Of `struct statx`: stx_attributes."""
 
 
 def deleted_here(path: str) -> tuple[str, ...]:
@@ -78,3 +87,19 @@ def _names(directory: str) -> list[str]:
         return os.listdir(directory)  # noqa: PTH208 - likewise
     except OSError:
         return []
+
+
+def marked(file: str) -> dict[str, str]:
+    """By path its marks: of the ledger's file, what lies beside it, and their directory. Empty where the system tells none."""
+    paths = [str(Path(file).parent), *(f"{file}{suffix}" for suffix in SUFFIXES)] if file else []
+    return {path: marks for path in paths if (marks := " and ".join(_marks_of(path)))}
+
+
+def _marks_of(path: str) -> Iterator[str]:
+    status = ctypes.create_string_buffer(SIZE)
+    try:
+        failed = ctypes.CDLL(None).statx(AT_FDCWD, os.fsencode(path), 0, 0, status)
+    except (AttributeError, OSError):  # neither Linux nor a C library that has it
+        return
+    attributes = 0 if failed else int.from_bytes(status.raw[ATTRIBUTES], "little")
+    yield from (word for bit, word in MARKS.items() if attributes & bit)

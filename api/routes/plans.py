@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from api import pages
+from api.activity_progress import ActivityProgress, StandingState
 from api.audit import call_of
 from api.links import plan_url
 from api.negotiation import form_for
@@ -21,7 +22,6 @@ from api.planning import PlanInMaking, find_plan, plans_in_making, start_plan
 from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Limit, PlanOrder
 from api.routes.clusters import registered
-from api.standing import Standing, StandingState
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
 from domain.plans import Plan
@@ -112,14 +112,14 @@ async def existing_plan(wiring: Wiring, plan_id: UUID, principal: Principal) -> 
     raise Problem(ProblemKind.PLAN_NOT_MADE, detail, links={"plan": plan_url(str(plan_id))})
 
 
-async def _found(wiring: Wiring, plan_id: UUID, principal: Principal) -> Plan | Standing:
+async def _found(wiring: Wiring, plan_id: UUID, principal: Principal) -> Plan | ActivityProgress:
     """In the principal's scope, which the ledger alone does not know while a plan is being made."""
     found = await _known(wiring, plan_id)
     ensure_in_scope(principal, found.cluster)
     return found
 
 
-async def _known(wiring: Wiring, plan_id: UUID) -> Plan | Standing:
+async def _known(wiring: Wiring, plan_id: UUID) -> Plan | ActivityProgress:
     """The plan, or where it stands; a `Problem` where nobody knows of it."""
     plan = await wiring.ledger.plan(str(plan_id))
     if plan is not None:

@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 from domain.clocks import is_over
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import MOST_OBSERVED, STEP_FAILING
-from domain.diagnosis.standing import in_hand
+from domain.diagnosis.recorded_causes import in_hand
 from domain.policy import pause_after
 from domain.records import Event
 from domain.set_back import STEP_BEGUN, STEP_OVER

@@ -525,7 +525,7 @@ async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, tas
 
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=5))
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
-    monkeypatch.setattr("api.absences.pollers_of", pollers_of)
+    monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api))
     return {item["code"]: item for item in answer["items"]}
 
@@ -554,8 +554,8 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now - timedelta(seconds=30), worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.absences.QUESTION", timedelta(seconds=65))
-    monkeypatch.setattr("api.absences.in_work", in_work)
+    monkeypatch.setattr("api.missing_workers.QUESTION", timedelta(seconds=65))
+    monkeypatch.setattr("api.missing_workers.in_work", in_work)
     lost = an_activity(named="--workflow-id 'w' --activity-id '8'")
     told = await with_a_worker_elsewhere(api, monkeypatch, lost)
     assert told["no-worker"]["object"] == "roll_node"
@@ -574,7 +574,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
         return () if ago is None else (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
 
     monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
-    monkeypatch.setattr("api.absences.pollers_of", pollers_of)
+    monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "No keeperless-activities has written" if ago is None else "Temporal has"
@@ -636,7 +636,7 @@ async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: An
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now, worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.absences.in_work", in_work)
+    monkeypatch.setattr("api.missing_workers.in_work", in_work)
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
     assert "has 1 in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
     assert told["no-worker"]["fix"].startswith("Do not restart it for this")

@@ -36,7 +36,7 @@ from api import pending
 from api.observing import ObservationFailed, _told
 from api.pending import RunSeen, run_seen
 from api.pending_activities import task_of
-from api.stumbles import words_of
+from api.workflow_task_failures import words_of
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
 from domain.diagnosis import blocker_codes, pending_tasks
 from domain.diagnosis.blocker import Blocker

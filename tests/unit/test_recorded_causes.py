@@ -10,13 +10,12 @@ import pytest
 
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding
-from domain.diagnosis import refused_steps, standing
+from domain.diagnosis import recorded_causes, refused_steps
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blocker_codes import PROGRAM_OF
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.diagnosis.pending_tasks import PendingTask, of_clock, of_clock_here, of_standing, of_tasks, of_work
-from domain.diagnosis.refused_steps import Tries
-from domain.diagnosis.standing import (
+from domain.diagnosis.recorded_causes import (
     in_hand,
     of_commands,
     of_machines,
@@ -26,6 +25,7 @@ from domain.diagnosis.standing import (
     of_waiting,
     rolled,
 )
+from domain.diagnosis.refused_steps import Tries
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -678,9 +678,9 @@ def test_why_a_run_has_ended_itself_is_told_unless_it_goes_on() -> None:
     """A frozen attempt that wakes up beside its successor says the same, and nobody listens."""
     ended = event("run-set-back", 5, why="the run has forgotten what it did")
     earlier, later = (replaced(event("held", minutes), f"{uuid4()}:7") for minutes in (6, 4))
-    assert standing.set_back([earlier, ended]) == "the run has forgotten what it did"
-    assert standing.set_back([earlier, ended, later]) == ""
-    assert standing.set_back([earlier]) == ""
+    assert recorded_causes.set_back([earlier, ended]) == "the run has forgotten what it did"
+    assert recorded_causes.set_back([earlier, ended, later]) == ""
+    assert recorded_causes.set_back([earlier]) == ""
 
 
 def replaced(seen: Event, key: str) -> Event:

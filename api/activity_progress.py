@@ -33,7 +33,7 @@ class StandingState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class ActivityProgress:
     """Where something is that was asked for and has published nothing yet. `is_over`: it says that it has published.
     `cluster`: of which cluster; empty where Temporal does not say."""
 
@@ -44,31 +44,31 @@ class Standing:
     cluster: str = ""
 
 
-async def find_standing(temporal: Temporal, activity_id: str) -> Standing | None:
+async def find_progress(temporal: Temporal, activity_id: str) -> ActivityProgress | None:
     """Where it stands; `None` where Temporal knows of none. Raises `TemporalUnavailable` or `TemporalRefused`."""
     try:
         async with temporal.answering() as client:
             handle = client.get_activity_handle(activity_id)
             seen = await handle.describe(include_outcome=True, include_last_failure=True, include_heartbeat_details=True)
             cluster = seen.typed_search_attributes.get(CLUSTER) or ""
-            return replace(await standing_of(seen, TaskQueue(seen.task_queue)), cluster=cluster)
+            return replace(await progress_of(seen, TaskQueue(seen.task_queue)), cluster=cluster)
     except TemporalRefused as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
         raise
 
 
-async def standing_of(seen: ActivityExecutionDescription, queue: TaskQueue) -> Standing:
+async def progress_of(seen: ActivityExecutionDescription, queue: TaskQueue) -> ActivityProgress:
     if seen.status is ActivityExecutionStatus.COMPLETED:
-        return Standing(StandingState.FAILED, "It ended without publishing.", seen.schedule_time, is_over=True)
+        return ActivityProgress(StandingState.FAILED, "It ended without publishing.", seen.schedule_time, is_over=True)
     if seen.status in {ActivityExecutionStatus.RUNNING, ActivityExecutionStatus.PAUSED}:
-        return Standing(StandingState.RUNNING, await _progress_of(seen, queue), seen.schedule_time)
+        return ActivityProgress(StandingState.RUNNING, await _how_far(seen, queue), seen.schedule_time)
     if seen.status in {ActivityExecutionStatus.CANCELED, ActivityExecutionStatus.TERMINATED}:
-        return Standing(StandingState.FAILED, "Somebody cancelled it in Temporal.", seen.schedule_time)
-    return Standing(StandingState.FAILED, _reason_of(await seen.outcome_failure(), queue), seen.schedule_time)
+        return ActivityProgress(StandingState.FAILED, "Somebody cancelled it in Temporal.", seen.schedule_time)
+    return ActivityProgress(StandingState.FAILED, _reason_of(await seen.outcome_failure(), queue), seen.schedule_time)
 
 
-async def _progress_of(seen: ActivityExecutionDescription, queue: TaskQueue) -> str:
+async def _how_far(seen: ActivityExecutionDescription, queue: TaskQueue) -> str:
     if seen.attempt > 1:
         return f"Attempt {seen.attempt}. The one before: {_reason_of(await seen.last_failure(), queue)}"
     if seen.run_state is PendingActivityState.SCHEDULED:

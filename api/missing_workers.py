@@ -52,7 +52,7 @@ async def missing(
 ) -> Blocker:
     """With who was there last, as far as that is known in time. `was_taken`: by a worker, which is not to be started unless it
     is known to be gone."""
-    absence = await absence_of(wiring, queue, now, until)
+    absence = await unserved_queue(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
     tell = pending_tasks.unended if was_taken and absence.may_live() else pending_tasks.no_worker
@@ -61,7 +61,7 @@ async def missing(
 
 
 @dataclass
-class Absence:
+class UnservedQueue:
     """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there. `at`: when it was
     asked, which may be long after the look began. `has_ended`: whether the health row of who was heard last says so."""
 
@@ -90,9 +90,11 @@ class Absence:
         return poller.in_brief(self.at)
 
 
-async def absence_of(wiring: Wiring, queue: TaskQueue, now: datetime, until: float, due: datetime | None = None) -> Absence:
+async def unserved_queue(
+    wiring: Wiring, queue: TaskQueue, now: datetime, until: float, due: datetime | None = None
+) -> UnservedQueue:
     """`due`: since when a task lies there."""
-    found = Absence(datetime.now(UTC))
+    found = UnservedQueue(datetime.now(UTC))
     async with in_time(until):
         heard, refused, workers = await asyncio.gather(heard_of(wiring, queue), refusal(wiring.temporal), workers_of(wiring))
         if isinstance(heard, TemporalUnavailable):

@@ -13,8 +13,8 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverse
 from temporalio.client import Client
 
 from api.observing import unforeseen
-from api.strays import OF_ITS_FILES, UNDECODED, replaced, stray_behind
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.wrong_workers import OF_ITS_FILES, UNDECODED, replaced, wrong_worker_behind
 
 LAST_EVENTS = 10
 """Of a run's history, in which the failure of a workflow task is looked for: after a failed one nothing is written but what
@@ -87,7 +87,7 @@ async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str,
     return words_of(told) if told is not None else None
 
 
-async def last_stumble(temporal: Temporal, workflow_id: str) -> str:
+async def last_task_failure(temporal: Temporal, workflow_id: str) -> str:
     """What a workflow task failed at last, also where others have gone well since; empty where nothing tells."""
     execution = WorkflowExecution(workflow_id=workflow_id)
     with suppress(TemporalRefused, TemporalUnavailable):
@@ -126,7 +126,7 @@ def _givers(events: Sequence[HistoryEvent]) -> list[str]:
 def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
     """The error and its fix, of what lies in a worker with its name. What the server itself says tells no value of ours."""
     kind = failed.failure.application_failure_info.type
-    stray = stray_behind(failed.failure.message) if failed.failure.message != UNDECODED else None
+    stray = wrong_worker_behind(failed.failure.message) if failed.failure.message != UNDECODED else None
     if stray is not None:
         return f"{stray.what} (it is {failed.identity})", stray.fix
     if kind in OF_ITS_FILES:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from api import observing, pending
-from api.between import silent_for_all
 from api.pending import RunSeen
 from api.pollers import Poller
+from api.temporal_proxy import silent_for_all
 from domain.contracts import TaskQueue
 from domain.diagnosis import pending_tasks
 from domain.diagnosis.pending_tasks import PendingTask
@@ -30,7 +30,7 @@ def asked(api: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[
             host = PROGRAMS.get(queue)
             return (Poller(f"7@{host}", datetime.now(UTC) - timedelta(seconds=ago)),) if host is not None else ()
 
-        monkeypatch.setattr("api.absences.pollers_of", pollers_of)
+        monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
         now = datetime.now(UTC)
         for name in PROGRAMS.values():
             times = {"started_at": now - timedelta(seconds=age), "beat_at": now - timedelta(seconds=beat)}

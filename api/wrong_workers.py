@@ -14,19 +14,19 @@ UNLISTED = "no such function is exported by the workflow bundle"
 
 
 @dataclass(frozen=True)
-class Stray:
+class WrongWorker:
     """`what`: what a task failed of. `fix`: what to do about it."""
 
     what: str
     fix: str
 
 
-OTHER_RELEASE = Stray(
+OTHER_RELEASE = WrongWorker(
     "the worker that took it runs another release's code, and does not know this activity, or what it is given",
     "Stop that worker, and start keeperless-activities and keeperless-checks of the release that the API and "
     "keeperless-workflows run. Nothing was begun; it is tried again by itself.",
 )
-OTHER_SERVICE = Stray(
+OTHER_SERVICE = WrongWorker(
     "a worker of another service asks this task queue of Keeperless's for work, and took it, of which it knows nothing",
     "Stop that worker, or have it ask a task queue of its own: in this namespace of Temporal's the queues `cluster`, `watch`, "
     "`checks` and `migrations` are Keeperless's (or give Keeperless a namespace of its own, TEMPORAL_NAMESPACE). Nothing was "
@@ -39,9 +39,9 @@ OF_ITS_FILES = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError"})
 loaded before stays as it was."""
 
 
-def replaced(kind: str, program: str) -> Stray:
+def replaced(kind: str, program: str) -> WrongWorker:
     """Report a program that could not load a part of itself: the type of that failure is one of `OF_ITS_FILES`."""
-    return Stray(
+    return WrongWorker(
         f"its code on disk is not what it was started from ({kind}): it was upgraded, or its environment was made again, "
         "while it ran",
         f"Restart {program}, all processes of it, and run all of Keeperless' programs at one release. Nothing is lost, and it "
@@ -49,7 +49,7 @@ def replaced(kind: str, program: str) -> Stray:
     )
 
 
-def stray_behind(message: str) -> Stray | None:
+def wrong_worker_behind(message: str) -> WrongWorker | None:
     """Whose worker it was that an activity or a workflow failed with, before it began: it does not know it, or not what it is
     given. An SDK says so in words that tell no value."""
     if message == UNDECODED:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.absences import heard_of, in_time, workers_of
+from api.missing_workers import heard_of, in_time, workers_of
 from api.pending import RunSeen
 from api.pollers import refusal
 from api.wiring import Wiring
@@ -57,7 +57,7 @@ def silent_for_all(run: RunSeen, now: datetime) -> RunSeen:
     return replace(run, tasks=tuple(task for task in run.tasks if not _is_unheard(task, now)))
 
 
-def of_between(words: str, address: str, now: datetime) -> Blocker:
+def of_proxy(words: str, address: str, now: datetime) -> Blocker:
     """`words`: who asks, as told by `asking`."""
     return blocker(
         NO_WORKER,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from api import absences
+from api import missing_workers as absences
 from api.pollers import Poller
 from domain.contracts import TaskQueue
 from domain.worker_health import WorkerHealth
