@@ -52,7 +52,7 @@ class Assessing:
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, content)
                     return assessment
-                request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
+                request = request.model_copy(update={"memory": assessment.memory})
                 if begun - sampled >= SAMPLE_SECONDS:
                     await self._sample(request, assessment)
                     sampled = begun

@@ -42,9 +42,9 @@ async def look_and_decide(
     if is_start:
         observation = await kind.survey(observation, cluster, request.policy, ports)
     content = observation.model_dump_json().encode()
-    before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
+    memory = request.memory if isinstance(request, AssessRequest) else {}
     name = sha256_of(content)
-    assessment = kind.assess(observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start)
+    assessment = kind.assess(observation, cluster.spec, request.policy, ruling, name, memory, needs_survey=is_start)
     return assessment, observation, content
 
 

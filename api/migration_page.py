@@ -10,7 +10,7 @@ from api.plots import HEIGHT, LEFT, RIGHT, WIDTH, plots_of
 from api.web_pages import web_page
 from domain.principals import Permission, Principal
 from domain.records import ACTIVE_STATES, ApprovalState, MigrationState
-from domain.sentences import action_of, sentence_of
+from domain.sentences import sentence_of
 from ledger.ledger import SqlLedger
 
 EVENTS_SHOWN = 60
@@ -50,7 +50,7 @@ def _size(value: object) -> int:
 
 def _doing(answer: MigrationAnswer) -> str | None:
     step = answer.in_hand
-    return None if step is None else action_of(step.action, ", ".join(step.nodes), step.stage)
+    return None if step is None else step.does or f"{step.action} {', '.join(step.nodes)}"
 
 
 def _decisions(answer: MigrationAnswer, principal: Principal) -> list[tuple[str, dict[str, Any], str]]:

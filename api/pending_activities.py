@@ -12,9 +12,10 @@ from api.observing import fix_in, unforeseen, worded
 from api.workflow_task_failures import WHERE
 from api.wrong_workers import FIXES as FIXES_OF_WRONG_WORKERS
 from domain.contracts import ActivityName, TaskQueue
+from domain.decisions import CHECK_TIMEOUT
 from domain.diagnosis.blocker_codes import PROGRAM_OF
 from domain.diagnosis.pending_tasks import RESET, PendingTask
-from workflows.calls import CHECK_TIMEOUT, LOOK_TIMEOUT, RECORD_TIMEOUT
+from workflows.calls import LOOK_TIMEOUT, RECORD_TIMEOUT
 
 QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
 """Of a migration's activities; every other is on the queue of effects."""

@@ -5,8 +5,10 @@ One model for each call, every field that may be added later with a default, so 
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic_core import to_json
 
 from domain.decisions import Decision, Gate, Intent, Label, Step, Wait
 from domain.diagnosis.blocker import Blocker
@@ -71,8 +73,22 @@ def workflow_id(cluster_id: str) -> str:
     return f"cluster/{cluster_id}"
 
 
+MOST_REMEMBERED = 4096
+"""Bytes of JSON that a kind of migration may hand from look to look: every run and every request carries them."""
+
+
 class Payload(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+def _short(memory: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if len(to_json(memory)) > MOST_REMEMBERED:
+        raise ValueError(f"a kind of migration remembers more than {MOST_REMEMBERED} bytes from look to look")
+    return memory
+
+
+Memory = Annotated[dict[str, JsonValue], AfterValidator(_short)]
+"""What one look hands to the next: the kind's own words. The workflow only carries it."""
 
 
 class RevertOrder(Payload):
@@ -85,20 +101,6 @@ class RevertOrder(Payload):
     because: str
     accepted_losses: tuple[str, ...] = ()
     cluster: ClusterRecord
-
-
-class Silence(Payload):
-    """How long ZooKeeper has been silent, by looks that follow each other: the first that got no answer, and the last."""
-
-    since: datetime
-    seen_at: datetime
-
-
-class Standstill(Payload):
-    """Since when nothing measurable has moved, and the measure, in words."""
-
-    measure: str
-    since: datetime
 
 
 class CarriedState(Payload):
@@ -121,13 +123,13 @@ class CarriedState(Payload):
     is_settled: bool = False
     event_count: int = 0
     revert: RevertOrder | None = None
+    is_final: bool = False
     is_way_back_closed: bool = False
     waiting: Waiting | None = None
     hold: Hold | None = None
     gate: OpenGate | None = None
     untold: tuple[EventDraft, ...] = ()
-    silence: Silence | None = None
-    standstill: Standstill | None = None
+    memory: Memory = Field(default_factory=dict)
     alerts: tuple[Blocker, ...] = ()
 
 
@@ -139,6 +141,7 @@ class MigrationInput(Payload):
     """
 
     migration_id: str
+    kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
     is_held: bool = False
@@ -160,41 +163,35 @@ class Claim(Payload):
     generation: int
 
 
-class AssessRequest(Payload):
-    """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
-    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`, `standstill`: what the last
-    look knew of them.
-    `unchecked_since`: when a comparison that was asked for was not taken by any worker. `position`: of the run that asks.
-    `has_begun`: it has taken a step, or nobody says so.
+class RunContext(Payload):
+    """What every look and every step has to know of the run that asks for it.
+
+    `approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger. `position`: of the
+    run that asks.
     """
 
     migration_id: str
     kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
-    approvals: dict[Label, str] = Field(default_factory=dict)
-    is_held: bool = False
     policy: MigrationPolicy = MigrationPolicy()
-    seen: str | None = None
+    approvals: dict[Label, str] = Field(default_factory=dict)
     revert: RevertOrder | None = None
-    silence: Silence | None = None
-    standstill: Standstill | None = None
-    unchecked_since: datetime | None = None
     plan_id: str | None = None
     position: RunPosition | None = None
+
+
+class AssessRequest(RunContext):
+    """`seen`: the decision's digest when last assessed; a watch returns when it differs. `memory`: as the last look gave it.
+    `unchecked_since`: when a comparison that was asked for was not taken by any worker. `has_begun`: it has taken a step, or
+    nobody says so.
+    """
+
+    is_held: bool = False
+    seen: str | None = None
+    memory: Memory = Field(default_factory=dict)
+    unchecked_since: datetime | None = None
     has_begun: bool = True
-
-
-class Gauges(Payload):
-    """The numbers of a moment, for people. `None`: unknown or absent."""
-
-    migration_state: str | None = None
-    migrating_brokers: int | None = None
-    write_behind_lag: int | None = None
-    offset_distance: int | None = None
-    under_replicated: int | None = None
-    quorum_leader: str | None = None
-    zookeeper_controller: str | None = None
 
 
 class Assessment(Payload):
@@ -204,7 +201,9 @@ class Assessment(Payload):
     too. `evidence_hash`: of the evidence as it is now. `approvals`: those that the workflow asked about, as the ledger has
     them. `gate`: the open one, also behind a hold. `stands`: if the step only compares again, the gate or the wait that stays
     in force, and is shown, until the comparison says otherwise. `phases` and `numbers`: the way, and what is plotted, as the
-    kind of migration names them.
+    kind of migration names them. `title`: where it goes, and `readings`: what was measured, each in one line for people.
+    `is_final`: no rollback is possible any more. `withdraws`: gates whose approvals count no more, with why; `ends`: the same,
+    of those whose section ends with this phase. `memory`: what the kind hands to its next look.
     """
 
     phase: str | None
@@ -216,39 +215,32 @@ class Assessment(Payload):
     evidence_hash: str = ""
     approvals: tuple[ApprovalSeen, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()
-    gauges: Gauges = Gauges()
+    title: str = ""
+    readings: str = ""
+    is_final: bool = False
+    withdraws: dict[Label, str] = Field(default_factory=dict)
+    ends: dict[Label, str] = Field(default_factory=dict)
     phases: tuple[PhaseStep, ...] = ()
     numbers: tuple[Measured, ...] = ()
     gate: OpenGate | None = None
     steps_done: int = 0
     steps_total: int = 0
     unknown: tuple[str, ...] = ()
-    silence: Silence | None = None
-    standstill: Standstill | None = None
+    memory: Memory = Field(default_factory=dict)
     alerts: tuple[Blocker, ...] = ()
 
 
-class StepRequest(Payload):
+class StepRequest(RunContext):
     """`step_id` is the same for every attempt at this step and unlike any other step's.
 
     `looks`: how many looks in a row must decide this very step before it is taken. One, where the step before has just been
     proven; more, where something had to be waited for. `applied_commands`: what the migration had applied when it decided.
-    `position`: of the run that asks.
     """
 
-    migration_id: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
-    cluster: str
-    generation: int
     step_id: str
     step: Step
-    approvals: dict[Label, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
     looks: int = 1
-    policy: MigrationPolicy = MigrationPolicy()
-    revert: RevertOrder | None = None
-    plan_id: str | None = None
-    position: RunPosition | None = None
 
 
 class CompanionOutcome(Payload):

@@ -1,5 +1,7 @@
 """What a kind of migration can decide to do next: `Step | Wait | Gate | Revert | Refuse | Done`. The same for every kind."""
 
+import re
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -7,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, computed_f
 
 from domain.pages import docs_of
 
-Label = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,40}$")]
+LABEL = re.compile(r"^[a-z][a-z0-9-]{0,40}$")
+Label = Annotated[str, StringConstraints(pattern=LABEL)]
 """The name that a kind of migration gives to what is its own: an action, a stage, a gate, a wait."""
 
 ROLL_NODE, START_NODE = "roll-node", "start-node"
@@ -16,10 +19,30 @@ RELEASE_CONFIGURATION, COMPARE_END = "release-configuration", "compare-end"
 """Actions that more than one kind has."""
 
 
+HEARTBEAT = timedelta(seconds=20)
+"""How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
+CHECK_TIMEOUT = timedelta(hours=1)
+"""What one comparison may take, of the largest cluster, on the slowest machine."""
+
+TOLD = frozenset({"execution", "means", "for_people"})
+"""How a decision is carried out, and its words for people: never compared, and no part of its digest. So a release that tells
+it in other words takes over in the middle of a step."""
+
+
 class DecisionModel(BaseModel):
     """Frozen and comparable: a decision is compared with the last one to see whether anything changed."""
 
     model_config = ConfigDict(frozen=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._decided == other._decided
+
+    def __hash__(self) -> int:
+        return hash(self._decided)
+
+    @property
+    def _decided(self) -> tuple[object, ...]:
+        return tuple(value for name, value in self if name not in TOLD)
 
 
 class Intent(StrEnum):
@@ -29,10 +52,37 @@ class Intent(StrEnum):
     REVERT = "revert"
 
 
+class Execution(DecisionModel):
+    """How a step is carried out: all that the interpreter has to know of it. A function of the step and the policy.
+
+    `activity`, `queue`: what does it, and where. `summary`: what it does, in one line; `{node}` stands for its nodes.
+    `limit`: of one attempt, all its own deadlines and a margin. `heartbeat`: how long its worker may be silent.
+    `check`: the comparison that it makes, if it only looks. `given_up_after`: nothing waits for this comparison: it is tried
+    for so long with all attempts, no order drops it, and its failure stops nothing.
+    `is_urgent`: it is tried again immediately, because the cluster may be without a controller until it is done.
+    `needs_agreement`: several looks in a row have to decide it, also right after a step that has proven its node.
+    `proves`: after it one look is enough for the next step. `measures_pause`: its outcome says how long clients waited.
+    `ends_approval`: why the approval of its gate is done with it; empty if further steps go on under that.
+    """
+
+    activity: str
+    queue: str
+    summary: str
+    limit: timedelta
+    heartbeat: timedelta = HEARTBEAT
+    check: Label | None = None
+    given_up_after: timedelta | None = None
+    is_urgent: bool = False
+    needs_agreement: bool = False
+    proves: bool = False
+    measures_pause: bool = False
+    ends_approval: str = ""
+
+
 class Step(DecisionModel):
     """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone.
 
-    `companions`: brokers to which the same is done at the same time.
+    `companions`: brokers to which the same is done at the same time. `execution`: as the kind of migration describes it.
     """
 
     decision: Literal["step"] = "step"
@@ -41,6 +91,14 @@ class Step(DecisionModel):
     stage: Label
     gate: Label | None = None
     companions: tuple[int, ...] = ()
+    execution: Execution | None = None
+
+    @property
+    def how(self) -> Execution:
+        """How it is carried out. Asking that of a step that its kind has not described is a mistake of the caller's."""
+        if self.execution is None:
+            raise ValueError(f"step {self.action} does not say how it is carried out")
+        return self.execution
 
     @property
     def node(self) -> int:
@@ -56,12 +114,17 @@ class Step(DecisionModel):
 
 
 class Wait(DecisionModel):
-    """Do nothing, for a reason. `objects` are what fails to hold, e.g. `broker-2`, `orders-3`; at most twenty are named."""
+    """Do nothing, for a reason. `objects` are what fails to hold, e.g. `broker-2`, `orders-3`; at most twenty are named.
+
+    `means`: in words, and what to do. `for_people`: a person ends it.
+    """
 
     decision: Literal["wait"] = "wait"
     reason: Label
     objects: tuple[str, ...] = ()
     detail: str = ""
+    means: str = ""
+    for_people: bool = False
 
 
 class Gate(DecisionModel):
@@ -73,12 +136,14 @@ class Gate(DecisionModel):
 
 
 class Revert(DecisionModel):
-    """Go back now, without being asked: waiting would hurt the cluster. `objects` and `detail` as in `Wait`."""
+    """Go back now, without being asked: waiting would hurt the cluster. The rest as in `Wait`."""
 
     decision: Literal["revert"] = "revert"
     reason: Label
     objects: tuple[str, ...] = ()
     detail: str = ""
+    means: str = ""
+    for_people: bool = False
 
 
 class Severity(StrEnum):

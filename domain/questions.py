@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from domain.contracts import Gauges, Payload
+from domain.contracts import Payload
 from domain.diagnosis.blocker import Blocker
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, NodeStatus
@@ -99,6 +99,18 @@ class Runbook(Payload):
 class ObserveRequest(Payload):
     cluster: str
     kind: str = MigrationKind.ZK_TO_KRAFT
+
+
+class Gauges(Payload):
+    """The numbers of a moment, for people. `None`: unknown or absent."""
+
+    migration_state: str | None = None
+    migrating_brokers: int | None = None
+    write_behind_lag: int | None = None
+    offset_distance: int | None = None
+    under_replicated: int | None = None
+    quorum_leader: str | None = None
+    zookeeper_controller: str | None = None
 
 
 class ClusterSight(Payload):

@@ -221,12 +221,14 @@ OBSERVE = "observe"
 
 class InHand(Record):
     """What is being done: a step, or an observation, which has no stage. `nodes`: by name, all of a wave; `cluster` where it is
-    cluster-wide. It has no number: events number every attempt, and `steps_total` counts what the nodes need.
+    cluster-wide. `does`: in one line for people. It has no number: events number every attempt, and `steps_total` counts what
+    the nodes need.
     """
 
     action: Label
     nodes: tuple[str, ...]
     stage: Label | None
+    does: str = ""
     since: datetime
 
     @classmethod

@@ -5,26 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from domain.records import Event
-from domain.zk_to_kraft.steps import StepAction
-
-SUMMARIES: dict[str, str] = {
-    StepAction.PROVISION_CONTROLLER: "Create {node}: write its file, format its storage, start it",
-    StepAction.ROLL_NODE: "Restart {node} into stage {stage}{final}",
-    StepAction.TRY_CANARIES: "Try at {node} what clients do, see it in both stores, remove it",
-    StepAction.REMOVE_CANARIES: "Remove what trying {node} has left",
-    StepAction.START_NODE: "Start {node} as it is",
-    StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
-    StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",
-    StepAction.WIPE: "Remove what the KRaft controllers have left",
-    StepAction.RELEASE_CONFIGURATION: "Resume the configuration management that was paused",
-    StepAction.COMPARE_METADATA: "Compare ZooKeeper with KRaft",
-    StepAction.CAPTURE_BASELINE: "Look at clients' data before the first broker is restarted",
-    StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",
-    StepAction.COMPARE_COPY: "Compare Kafka's copy with what ZooKeeper had",
-    StepAction.COMPARE_MESSAGES: "Compare clients' data with what it was before the first restart",
-    StepAction.COMPARE_END: "Compare what KRaft has now with what ZooKeeper had at the gate",
-}
-"""What a step does."""
 
 UNTOLD = frozenset({"call-accepted", "command-delivered"})
 """Another event reports the same."""
@@ -41,24 +21,22 @@ def sentence_of(event: Event) -> str | None:
     return words(data) if callable(words) else words.format_map(data)
 
 
-def action_of(action: str, node: str, stage: str | None) -> str:
-    """What a step does; of an action that is not known here, its name."""
-    if action not in SUMMARIES:
-        return f"{action} {node}"
-    return SUMMARIES[action].format(node=node, stage=stage, final="")
-
-
 def _approved(data: Mapping[str, Any]) -> str:
     broken = "GLASS BROKEN, without four eyes: " if data["break_glass"] else ""
     return f"{broken}{data['by']} approved {data['gate']}: {data['reason']}"
 
 
+def _work(data: Mapping[str, Any]) -> str:
+    """What the step does, as its kind of migration describes it."""
+    return data["does"] or f"{data['action']} {data['node']}"
+
+
 def _started(data: Mapping[str, Any]) -> str:
-    return f"{action_of(data['action'], data['node'], data['stage'])}."
+    return f"{_work(data)}."
 
 
 def _done(data: Mapping[str, Any]) -> str:
-    told = f"Done: {action_of(data['action'], data['node'], data['stage'])}"
+    told = f"Done: {_work(data)}"
     if data["verdict"]:
         return f"{told}. Verdict: {data['verdict']}. {data['why']}".rstrip()
     again = f", attempt {data['attempt']}" if data["attempt"] not in {"", 1} else ""

@@ -14,7 +14,7 @@ from domain.contracts import (
     MigrationStatus,
     StepOutcome,
 )
-from domain.decisions import Done, Gate, Intent, Refuse, Step, Wait
+from domain.decisions import Done, Gate, Intent, Refuse, Step
 from domain.records import (
     ACTIVE_STATES,
     ApprovalState,
@@ -28,48 +28,23 @@ from domain.records import (
     Waiting,
 )
 from domain.waits import KEEPERLESS, WaitReason, means_of_hold
-from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.steps import FINAL_GATES, GateName, StepAction
-from domain.zk_to_kraft.waits import ZkWait
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import (
     APPROVAL,
     CLUSTER,
-    FINAL_PHASES,
     details_of,
     details_of_error,
     end_of,
     heading_of,
     state_of,
+    summary_of,
     waiting_of,
     with_restarts,
 )
 
 PHASE = SearchAttributeKey.for_keyword("Phase")
 WAITING = SearchAttributeKey.for_keyword("Waiting")
-
-DUAL_WRITE_LIVES = frozenset(
-    {
-        ZkWait.DUAL_WRITE_NOT_CURRENT,
-        WaitReason.PARTITIONS_WOULD_STOP,
-        WaitReason.SOAK_NOT_OVER,
-        ZkWait.DRIFT_FOUND,
-        ZkWait.COPY_DIFFERS,
-        WaitReason.MESSAGES_DIFFER,
-        WaitReason.CHECK_INCONCLUSIVE,
-        WaitReason.CHECKS_WORKER_MISSING,
-    }
-)
-"""Waits that are asked for after the gate `fail-over` only: dual write that has died would have been the answer."""
-
-
-DIFFERS = frozenset({ZkWait.DRIFT_FOUND, ZkWait.COPY_DIFFERS, WaitReason.MESSAGES_DIFFER})
-"""Waits after which an approval of `finalize` counts no more."""
-
-
-PASSING = frozenset({GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN})
-"""Gates that open because of a fault. Their approval is for that fault, not for the next one like it."""
 
 CLOSED_AS = {
     ApprovalState.ARMED: ApprovalState.VOID,
@@ -90,6 +65,7 @@ class Board:
         self.hold = carried.hold
         self.alerts = carried.alerts
         self.restarts, self.restarted_at = dict(carried.restarts), dict(carried.restarted_at)
+        self.is_final = carried.is_final
         self.is_way_back_closed = carried.is_way_back_closed
         self.in_hand: Step | None = None
         first = InHand.observing(workflow.now())
@@ -120,15 +96,15 @@ class Board:
 
     def note_phase(self, assessment: Assessment) -> None:
         """At the end its approval is done. Every look is still told of it: what is consumed is not asked for again."""
-        self._orders.seen = assessment.approvals
+        self._orders.seen, self.is_final = assessment.approvals, assessment.is_final
         if assessment.phase is None or assessment.phase == self.phase:
             return
         self._outbox.tell("phase-entered", {"phase": assessment.phase, "from": self.phase})
         self.phase = assessment.phase
         workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
         self._progress = self._progress.model_copy(update=self._entered(assessment))
-        for gate in FINAL_GATES if assessment.phase == Phase.KRAFT else ():
-            self._tell_closed(gate, "the cluster runs on KRaft alone")
+        for gate, why in assessment.ends.items():
+            self._tell_closed(gate, why)
 
     def _entered(self, assessment: Assessment) -> dict[str, Any]:
         """What is recorded with a phase that has been entered: the run that found it may end before it notes the rest. What
@@ -149,7 +125,8 @@ class Board:
         assessment = self._as_people_see(assessment)
         heading = heading_of(assessment, self._orders.intent)
         self._note_way_back(heading)
-        self._close_what_is_over(assessment)
+        for gate, why in assessment.withdraws.items():
+            self._close(gate, why)
         self._note_gate(assessment.gate)
         self._note_waiting(assessment)
         self._note_alerts(assessment)
@@ -169,7 +146,7 @@ class Board:
                 sample=Sample(at=assessment.observed_at, numbers=assessment.numbers) if assessment.numbers else None,
             )
         )
-        page = details_of(self._request.cluster, assessment, self._progress.nodes, self.waiting, heading, self.hold)
+        page = details_of(self._request.cluster, assessment, self._progress.nodes, self.waiting, self.hold)
         workflow.set_current_details(page)
 
     def note_turn(self) -> None:
@@ -210,7 +187,9 @@ class Board:
         """One event for each node, as of its end."""
         for node in nodes:
             self._outbox.tell("step-started", _of_node(step, number, node, nodes))
-        told = InHand(action=step.action, nodes=nodes, stage=step.stage, since=workflow.now())
+        told = InHand(
+            action=step.action, nodes=nodes, stage=step.stage, does=summary_of(step, ", ".join(nodes)), since=workflow.now()
+        )
         self.in_hand, self._progress = step, self._progress.model_copy(update={"in_hand": told})
 
     def note_over(self) -> None:
@@ -220,13 +199,13 @@ class Board:
     def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
         """Notes each node's part of it. A step that touched no node reports the same for all of them.
 
-        The approval of a failover ends with it.
+        The approval of its gate may end with it.
         """
-        if step.gate == GateName.FAIL_OVER and outcome.is_done:
+        if step.gate is not None and step.how.ends_approval and outcome.is_done:
             self._orders.seen = ()
-            self._close(GateName.FAIL_OVER, "the failover is done", ApprovalState.CONSUMED)
+            self._close(step.gate, step.how.ends_approval, ApprovalState.CONSUMED)
         spent: dict[str, Any] = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
-        if self._request.policy.max_client_pause is not None and step.action == StepAction.ROLL_NODE:
+        if step.how.measures_pause:
             spent["client_pause_seconds"] = outcome.client_pause_seconds
         said = {"leadership": outcome.leadership} if outcome.leadership else {}
         self._note_part(nodes[0], outcome, _of_node(step, number, nodes[0], nodes) | spent, said)
@@ -247,11 +226,11 @@ class Board:
 
     def note_check(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         found = {"report": outcome.report_id, "verdict": outcome.verdict, "content_hash": outcome.content_hash}
-        self._outbox.tell("step-done", {**_of_cluster(step, number), **found, "why": outcome.why})
+        self._outbox.tell("step-done", {**_of_step(step, number), **found, "why": outcome.why})
 
     def note_dropped(self, step: Step, number: int, why: str) -> None:
         """A step that had no effect yet, and never will have."""
-        self._outbox.tell("step-blocked", {**_of_cluster(step, number), "why": why})
+        self._outbox.tell("step-blocked", {**_of_step(step, number), "why": why})
 
     def note_stop(self) -> None:
         """Nothing newer is known of the cluster than the error that stopped us."""
@@ -291,16 +270,6 @@ class Board:
         self.is_way_back_closed = True
         self._outbox.tell("way-back-closed", {"phase": self.phase, "why": "the quorum's log says that the migration is final"})
 
-    def _close_what_is_over(self, assessment: Assessment) -> None:
-        """Who approved something because of a fault did not mean the next one, also where no other gate opens in between."""
-        decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
-        if assessment.gauges.zookeeper_controller is not None and not is_begun:
-            self._close(GateName.FINALIZE_WITHOUT_RETURN, "ZooKeeper has answered again")
-        if isinstance(decision, Wait) and decision.reason in DIFFERS:
-            self._close(GateName.FINALIZE, f"the comparison says {decision.reason}")
-        if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
-            self._close(GateName.FAIL_OVER, "dual write lives again")
-
     def _close(self, gate: str, why: str, assumed: ApprovalState | None = None) -> None:
         """The approval that was given last at a gate counts no more. `assumed`: its state, where no look has seen it yet."""
         self._tell_closed(gate, why, assumed)
@@ -335,8 +304,6 @@ class Board:
             self.gate = gate.model_copy(update={"since": workflow.now()})
             self._outbox.tell("gate-opened", {"gate": gate.name, "evidence_hash": gate.evidence_hash})
             self._close(gate.name, "the gate asks again: the evidence has changed, or nothing was written under it")
-            for passing in PASSING - {gate.name}:
-                self._close(passing, "the fault that the gate was opened for is over")
 
     def _note_waiting(self, assessment: Assessment) -> None:
         """The age of a wait goes on while its reason is the same, from run to run too."""
@@ -374,8 +341,9 @@ class Board:
 def _of_node(step: Step, number: int, node: str, nodes: tuple[str, ...]) -> dict[str, Any]:
     """`together`: all nodes of a wave, where there is more than one."""
     together = {"together": list(nodes)} if len(nodes) > 1 else {}
-    return {"step": number, "action": step.action, "node": node, "stage": step.stage, **together}
+    return _of_step(step, number, node) | together
 
 
-def _of_cluster(step: Step, number: int) -> dict[str, Any]:
-    return {"step": number, "action": step.action, "node": CLUSTER, "stage": step.stage}
+def _of_step(step: Step, number: int, node: str = CLUSTER) -> dict[str, Any]:
+    told = {"step": number, "action": step.action, "node": node, "stage": step.stage, "does": summary_of(step, node)}
+    return told | ({"urgent": True} if step.how.is_urgent else {})

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -15,20 +16,18 @@ from domain.contracts import (
     CheckRequest,
     Claim,
     ClaimRequest,
+    Memory,
     MigrationInput,
     RecordRequest,
     RollbackAnswer,
     RollbackRequest,
-    Silence,
-    Standstill,
     StepOutcome,
     StepRequest,
     TaskQueue,
 )
-from domain.decisions import Step
-from domain.policy import STEP_MARGIN, MigrationPolicy, longest_window
+from domain.decisions import HEARTBEAT, Step
+from domain.drift.report import CheckName
 from domain.records import EventDraft, Progress
-from domain.zk_to_kraft.steps import CHECK_OF, StepAction
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import CLUSTER, summary_of, summary_of_record
@@ -44,34 +43,8 @@ AT_ONCE = RetryPolicy(
 LOOK_TIMEOUT = timedelta(minutes=2)
 RECORD_TIMEOUT = timedelta(seconds=20)
 """For the ledger, which answers or gives up within five: a worker that was killed with the task in its hands is missed soon."""
-HEARTBEAT = timedelta(seconds=20)
-"""How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
-WINDOW_HEARTBEAT = timedelta(seconds=5)
-"""The same in the revert window."""
 WATCH_TIMEOUT = timedelta(days=1)
 """A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
-CHECK_TIMEOUT = timedelta(hours=1)
-"""What one comparison may take, of the largest cluster, on the slowest machine."""
-END_TIMEOUT = 2 * CHECK_TIMEOUT
-"""The same after the end, with all attempts: a migration that has succeeded says so, compared or not."""
-ACTIVITY_OF: dict[str, ActivityName] = {
-    StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
-    StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
-    StepAction.TRY_CANARIES: ActivityName.TRY_CANARIES,
-    StepAction.REMOVE_CANARIES: ActivityName.REMOVE_CANARIES,
-    StepAction.START_NODE: ActivityName.START_NODE,
-    StepAction.FAIL_OVER: ActivityName.FAIL_OVER,
-    StepAction.LEAVE_KRAFT: ActivityName.LEAVE_KRAFT,
-    StepAction.WIPE: ActivityName.WIPE,
-    StepAction.RELEASE_CONFIGURATION: ActivityName.RELEASE_CONFIGURATION,
-}
-
-
-def limit_of(step: Step, policy: MigrationPolicy) -> timedelta:
-    """How long an attempt at a step may take: all its own deadlines, and a margin."""
-    if step.action == StepAction.LEAVE_KRAFT:
-        return longest_window(policy)
-    return policy.stop_deadline + policy.restart_deadline + STEP_MARGIN
 
 
 @dataclass
@@ -81,10 +54,8 @@ class Calls:
     request: MigrationInput
     outbox: Outbox
     generation: int
-    silence: Silence | None = None
-    """As the last look told it."""
-    standstill: Standstill | None = None
-    """Likewise."""
+    memory: Memory
+    """As the last look gave it."""
     unchecked_since: datetime | None = None
     """When a comparison was not taken by any worker; nothing since one was."""
     has_begun: bool = False
@@ -136,29 +107,21 @@ class Calls:
 
     def perform(self, step: Step, number: int, node: str, orders: Orders, looks: int) -> "workflow.ActivityHandle[StepOutcome]":
         """Carry out the step with this number, which is the same for all its attempts."""
-        policy = self.request.policy
-        is_window = step.action == StepAction.LEAVE_KRAFT
+        how = step.how
         return workflow.start_activity(
-            ACTIVITY_OF[step.action],
+            how.activity,
             StepRequest(
-                migration_id=self.request.migration_id,
-                cluster=self.request.cluster,
-                generation=self.generation,
+                **self._context(orders),
                 step_id=f"{self.request.migration_id}/{number}",
                 step=step,
-                approvals=orders.approvals,
                 applied_commands=tuple(orders.applied),
                 looks=looks,
-                policy=policy,
-                revert=orders.revert,
-                plan_id=self.request.plan_id,
-                position=self.outbox.position,
             ),
             result_type=StepOutcome,
-            task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=limit_of(step, policy),
-            heartbeat_timeout=WINDOW_HEARTBEAT if is_window else HEARTBEAT,
-            retry_policy=AT_ONCE if is_window else FOREVER,
+            task_queue=how.queue,
+            start_to_close_timeout=how.limit,
+            heartbeat_timeout=how.heartbeat,
+            retry_policy=AT_ONCE if how.is_urgent else FOREVER,
             summary=summary_of(step, node),
         )
 
@@ -167,22 +130,22 @@ class Calls:
 
         One that nobody takes fails, after the time that a check is repeated after: a missing worker is told, not waited for.
         """
-        request = self.request
+        request, how = self.request, step.how
         return workflow.start_activity(
-            ActivityName.RUN_CHECK,
+            how.activity,
             CheckRequest(
                 report_id=f"{request.migration_id}.{number}",
                 cluster=request.cluster,
-                check=CHECK_OF[step.action],
+                check=CheckName(how.check or ""),
                 migration_id=request.migration_id,
                 policy=request.policy,
             ),
             result_type=CheckOutcome,
-            task_queue=TaskQueue.CHECKS,
-            schedule_to_close_timeout=END_TIMEOUT if step.action == StepAction.COMPARE_END else None,
+            task_queue=how.queue,
+            schedule_to_close_timeout=how.given_up_after,
             schedule_to_start_timeout=request.policy.recheck_interval,
-            start_to_close_timeout=CHECK_TIMEOUT,
-            heartbeat_timeout=HEARTBEAT,
+            start_to_close_timeout=how.limit,
+            heartbeat_timeout=how.heartbeat,
             retry_policy=FOREVER,
             summary=summary_of(step, CLUSTER),
         )
@@ -240,18 +203,24 @@ class Calls:
 
     def _assess_request(self, orders: Orders, seen: str | None) -> AssessRequest:
         return AssessRequest(
-            migration_id=self.request.migration_id,
-            cluster=self.request.cluster,
-            generation=self.generation,
-            approvals=orders.approvals,
+            **self._context(orders),
             is_held=orders.is_held,
-            policy=self.request.policy,
             seen=seen,
-            revert=orders.revert,
-            silence=self.silence,
-            standstill=self.standstill,
+            memory=self.memory,
             unchecked_since=self.unchecked_since,
-            plan_id=self.request.plan_id,
-            position=self.outbox.position,
             has_begun=self.has_begun,
         )
+
+    def _context(self, orders: Orders) -> dict[str, Any]:
+        """The fields of `RunContext`."""
+        return {
+            "migration_id": self.request.migration_id,
+            "kind": self.request.kind,
+            "cluster": self.request.cluster,
+            "generation": self.generation,
+            "policy": self.request.policy,
+            "approvals": orders.approvals,
+            "revert": orders.revert,
+            "plan_id": self.request.plan_id,
+            "position": self.outbox.position,
+        }

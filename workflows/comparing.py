@@ -8,7 +8,6 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from domain.contracts import CheckOutcome, StepOutcome
 from domain.decisions import Step
-from domain.zk_to_kraft.steps import StepAction
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
@@ -48,18 +47,18 @@ class Comparing:
         return AGAIN if is_again else None
 
     def _is_dropped(self, step: Step) -> bool:
-        """After the end no order has anything to wait for, or to undo."""
-        return step.action != StepAction.COMPARE_END and (self._orders.is_held or self._orders.revert is not None)
+        """What nothing waits for no order has to stop: after the end there is nothing to undo."""
+        return step.how.given_up_after is None and (self._orders.is_held or self._orders.revert is not None)
 
     def _note(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         self._calls.unchecked_since = None
         self._board.note_check(step, number, outcome)
 
     def _after(self, error: ActivityError, step: Step, number: int) -> None:
-        """If no worker took it, that becomes a wait by its name, with the next look. After the end nothing is waited for."""
+        """If no worker took it, that becomes a wait by its name, with the next look; if nothing waits for it, it is left."""
         if _is_untaken(error):
             why = "no worker has taken it: keeperless-checks does not run, or is busy"
-        elif step.action == StepAction.COMPARE_END:
+        elif step.how.given_up_after is not None:
             why = reason_of(error)
         else:
             self._stop.after(error, summary_of(step, CLUSTER))

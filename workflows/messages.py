@@ -15,14 +15,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackAnswer, RollbackMessage
+from domain.decisions import LABEL
 from domain.records import CommandKind
-from domain.zk_to_kraft.steps import GateName
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.stopping import reason_of
-from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean, message_of
+from workflows.telling import AnyMessage, Message, clean, message_of
 
 NO_WAY_BACK = "no way back: the quorum's log says that the migration is final"
 
@@ -82,7 +82,7 @@ class Messages:
                 raise await self._overtaken(order, f"gate {message.gate} was closed meanwhile")
         self._board.gate = None
         self._orders.remember(command_id)
-        self._orders.approve(GateName(message.gate), command_id)
+        self._orders.approve(message.gate, command_id)
         self._outbox.tell("approved", {**told, "command": command_id})
         return "approved"
 
@@ -146,7 +146,7 @@ class Messages:
             return
         if message.command_id in self._orders.refused:
             raise ApplicationError(self._orders.refused[message.command_id], type="RollbackRefused")
-        if self._board.phase in FINAL_PHASES:
+        if self._board.is_final:
             raise ApplicationError(NO_WAY_BACK, type="RollbackRefused")
         if order is not None and not _accepts_more(message, order):
             raise ApplicationError(f"it is on its way back already: {order.because}", type="RollbackRefused")
@@ -287,11 +287,11 @@ class Messages:
         )
 
     def _approval(self, kind: CommandKind, message: ApprovalMessage) -> AdoptRequest:
-        what = {"gate": GateName(message.gate), "evidence_hash": message.evidence_hash}
+        what = {"gate": message.gate, "evidence_hash": message.evidence_hash}
         return self._order(kind, message).model_copy(update=what)
 
     def _resume(self, message: HoldMessage) -> AdoptRequest:
-        begin = GateName(message.begin) if message.begin in list(GateName) else None
+        begin = message.begin if LABEL.match(message.begin) else None
         return self._order(CommandKind.RESUME, message).model_copy(update={"gate": begin})
 
     def _rollback(self, message: RollbackMessage) -> AdoptRequest:

@@ -9,21 +9,14 @@ from pydantic import ValidationError
 from domain.approvals import told_of
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
 from domain.decisions import Done, Gate, Intent, Refuse, Revert, Step, Wait
-from domain.observed.observation import MigrationGauge
 from domain.records import ApprovalSeen, ApprovalState, EventDraft, Hold, MigrationState, NodeStatus, Waiting
-from domain.sentences import SUMMARIES
 from domain.waits import WaitReason, means_of_hold
-from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.waits import WAITS
 
 Message = TypeVar("Message", ApprovalMessage, HoldMessage, RollbackMessage)
 AnyMessage = ApprovalMessage | HoldMessage | RollbackMessage
 
 APPROVAL = "approval"
 """The reason of a wait for a person at a gate."""
-
-FINAL_PHASES = frozenset({Phase.KRAFT, Phase.FINALIZED_EARLY})
-"""Where the quorum's log says that there is no way back."""
 
 CLUSTER = "cluster"
 """Stands for a node's name where a step is of no single node."""
@@ -69,8 +62,7 @@ def _printable(text: str) -> str:
 
 def heading_of(assessment: Assessment, intent: Intent) -> Intent:
     """Where the migration goes in fact. Once the quorum's log says that it is final, forward, whatever has been ordered."""
-    is_final = assessment.phase in FINAL_PHASES or assessment.gauges.migration_state == MigrationGauge.POST_MIGRATION.name
-    return Intent.FORWARD if is_final else intent
+    return Intent.FORWARD if assessment.is_final else intent
 
 
 def state_of(assessment: Assessment, heading: Intent) -> MigrationState:
@@ -101,18 +93,17 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str, held_
     is_held = decision.reason == WaitReason.HELD
     return Waiting(
         reason=decision.reason,
-        means=means_of_hold(held_by) if is_held else WAITS[decision.reason].means,
+        means=means_of_hold(held_by) if is_held else decision.means,
         since=since,
         objects=decision.objects,
         detail=f"{decision.detail}{held_because}" if is_held else decision.detail,
-        for_people=is_held,
+        for_people=decision.for_people,
     )
 
 
 def summary_of(step: Step, node: str) -> str:
     """One line for Temporal's UI. `node`: of a wave all names, as far as there is room."""
-    final = ", final" if step.gate is not None else ""
-    return SUMMARIES[step.action].format(node=_shortened(node, MAX_NODES), stage=step.stage, final=final)
+    return step.how.summary.replace("{node}", _shortened(node, MAX_NODES))
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:
@@ -149,14 +140,11 @@ def details_of(
     assessment: Assessment,
     nodes: Sequence[NodeStatus],
     waiting: Waiting | None,
-    heading: Intent,
     hold: Hold | None = None,
 ) -> str:
     """The page that Temporal's UI shows of a migration (Markdown). `nodes`: with their restarts."""
-    gauges = assessment.gauges
-    way = "back to ZooKeeper" if heading is Intent.REVERT else "from ZooKeeper to KRaft"
     lines = [
-        f"### Cluster {cluster}, {way}: {assessment.phase or 'phase unknown'}",
+        f"### Cluster {cluster}, {assessment.title}: {assessment.phase or 'phase unknown'}",
         f"{assessment.steps_done} of {assessment.steps_total} steps done",
         "",
         f"**Waiting: {waiting.reason}** — {waiting.means}" if waiting is not None else _doing(assessment),
@@ -168,8 +156,7 @@ def details_of(
         "|---|---|---|---|---|---|",
         *(_of_node(node) for node in nodes),
         "",
-        f"ZkMigrationState {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {_number(gauges.write_behind_lag)}, "
-        f"quorum leader {gauges.quorum_leader or 'none'}, as of {assessment.observed_at:%Y-%m-%d %H:%M:%S} UTC.",
+        f"{assessment.readings}, as of {assessment.observed_at:%Y-%m-%d %H:%M:%S} UTC.",
     ]
     if assessment.gate is not None:
         lines += ["", f"Gate **{assessment.gate.name}**, evidence `{assessment.gate.evidence_hash}`"]
@@ -215,7 +202,3 @@ def details_of_error(phase: str | None, waiting: Waiting, approvals: Sequence[Ap
         *_ordered(None, approvals),
     )
     return "\n".join(lines)
-
-
-def _number(value: int | None) -> str:
-    return "unknown" if value is None else str(value)

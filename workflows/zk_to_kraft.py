@@ -36,7 +36,6 @@ with workflow.unsafe.imports_passed_through():
     from domain.policy import pause_after
     from domain.records import CommandKind, EventDraft
     from domain.waits import KEEPERLESS
-    from domain.zk_to_kraft.steps import CHECK_OF, StepAction
     from workflows.board import Board
     from workflows.calls import Calls
     from workflows.comparing import Comparing
@@ -48,9 +47,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.turns import Turn
 
 STARTED_HELD = "started held"
-
-PROVEN_BY = frozenset({StepAction.ROLL_NODE, StepAction.TRY_CANARIES, StepAction.REMOVE_CANARIES})
-"""Steps after which one look is enough: the node has just been proven, or nothing of it was touched."""
 
 
 def _looked_at(look: "asyncio.Task[Assessment]") -> None:
@@ -71,7 +67,7 @@ class ZkToKraftMigration:
         self._orders = Orders.of(carried)
         self._turn = Turn()
         self._outbox = Outbox(request.cluster, request.migration_id, carried, self._turn)
-        self._calls = Calls(request, self._outbox, carried.generation, carried.silence, carried.standstill)
+        self._calls = Calls(request, self._outbox, carried.generation, carried.memory)
         self._board = Board(request, self._orders, self._outbox, carried)
         self._stop = Stop(self._orders, self._outbox, self._board)
         self._comparing = Comparing(self._calls, self._orders, self._turn, self._board, self._stop)
@@ -117,7 +113,7 @@ class ZkToKraftMigration:
             assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
                 continue
-            self._calls.silence, self._calls.standstill = assessment.silence, assessment.standstill
+            self._calls.memory = assessment.memory
             self._board.note_phase(assessment)
             decision = assessment.decision
             if isinstance(decision, Refuse | Done):
@@ -176,12 +172,11 @@ class ZkToKraftMigration:
         self._calls.has_begun = True
         self._board.note_start(step, self._step_count, nodes)
         self._outbox.send_soon()
-        if step.action in CHECK_OF:
+        if step.how.check is not None:
             self._is_settled = False
             return await self._comparing.compare(step, self._step_count)
         self._comparing.last = None
-        # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
-        is_settled = self._is_settled and step.action != StepAction.FAIL_OVER
+        is_settled = self._is_settled and not step.how.needs_agreement
         looks = 1 if is_settled else self._request.policy.stable_samples
         handle = self._calls.perform(step, self._step_count, ", ".join(nodes), self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, nodes))
@@ -201,7 +196,7 @@ class ZkToKraftMigration:
             return None
         finally:
             self._board.note_over()
-        self._is_settled = outcome.is_all_done and step.action in PROVEN_BY
+        self._is_settled = outcome.is_all_done and step.how.proves
         self._board.note_outcome(step, self._step_count, nodes, outcome)
         if outcome.hold_because is not None:
             self._stop.hold(outcome.hold_because)
@@ -210,12 +205,12 @@ class ZkToKraftMigration:
     async def _pace(self, step: Step, outcome: StepOutcome | None) -> None:
         """After a step that a guard refused pause, ever longer: a cluster that flickers must not fill history and record.
 
-        But for the revert window: until it is done the cluster may be without a controller.
+        But for what is urgent: until it is done the cluster may be without a controller.
         """
         if outcome is None or outcome.is_all_done:
             self._refused_in_a_row = 0
             return
-        if step.action == StepAction.LEAVE_KRAFT:
+        if step.how.is_urgent:
             self._refused_in_a_row = 0
         self._refused_in_a_row += 1
         pause = pause_after(self._refused_in_a_row, self._request.policy.poll_interval)
@@ -289,13 +284,13 @@ class ZkToKraftMigration:
             is_settled=self._is_settled,
             event_count=self._outbox.count,
             revert=self._orders.revert,
+            is_final=self._board.is_final,
             is_way_back_closed=self._board.is_way_back_closed,
             waiting=self._board.waiting,
             hold=self._board.hold,
             gate=self._board.gate,
             untold=self._outbox.untold,
-            silence=self._calls.silence,
-            standstill=self._calls.standstill,
+            memory=self._calls.memory,
             alerts=self._board.alerts,
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from activities.ports.checks import CheckAttempt, CheckRunner
 from activities.ports.kafka import Listeners
 from domain.cluster import ClusterSpec
-from domain.contracts import Assessment, Silence, Standstill
+from domain.contracts import Assessment
 from domain.drift.report import CheckName, DriftReport
 from domain.kinds import ByName, Kind
 from domain.observed.observation import Observation
@@ -40,8 +40,7 @@ class Assess(Protocol):
         policy: MigrationPolicy,
         ruling: Ruling,
         observation_name: str,
-        before: Silence | None = None,
-        still: Standstill | None = None,
+        memory: Mapping[str, Any] = {},
         *,
         needs_survey: bool = False,
     ) -> Assessment: ...

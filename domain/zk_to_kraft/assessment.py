@@ -1,13 +1,15 @@
 """From an observation to an `Assessment`: phase, decision, evidence, and the words in which people are told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from domain.checks.acceptance import blockers_in
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import Assessment, Silence, Standstill
-from domain.decisions import Decision, Finding, Gate, Intent, Refuse, Revert, Step, Wait
+from domain.contracts import Assessment
+from domain.decisions import TOLD, Decision, Finding, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.drift.report import DriftReport
 from domain.drift.verdicts import is_usable
@@ -31,6 +33,7 @@ from domain.zk_to_kraft.comparison import (
     newest_of,
 )
 from domain.zk_to_kraft.decide import decide
+from domain.zk_to_kraft.described import CHECKS, described, ended, withdrawn
 from domain.zk_to_kraft.drift_watch import drifts
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
@@ -43,13 +46,20 @@ from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
-from domain.zk_to_kraft.sight import gauges_of, node_statuses, numbers_of, steps_of
-from domain.zk_to_kraft.silence import zookeeper_silence
+from domain.zk_to_kraft.sight import gauges_of, is_over, node_statuses, numbers_of, readings_of, steps_of, title_of
+from domain.zk_to_kraft.silence import Silence, zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
-from domain.zk_to_kraft.standstill import overdue, standstill
-from domain.zk_to_kraft.steps import CHECK_OF, FINAL_GATES, LAST_RESORT, GateName, NodeStage, StepAction
+from domain.zk_to_kraft.standstill import Standstill, overdue, standstill
+from domain.zk_to_kraft.steps import FINAL_GATES, LAST_RESORT, GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 from domain.zk_to_kraft.waits import ZkWait
+
+
+class Remembered(BaseModel):
+    """What one look knows from the one before."""
+
+    silence: Silence | None = None
+    standstill: Standstill | None = None
 
 
 @dataclass(frozen=True)
@@ -70,17 +80,16 @@ def assess(
     policy: MigrationPolicy,
     ruling: Ruling,
     observation_name: str,
-    before: Silence | None = None,
-    still: Standstill | None = None,
+    memory: Mapping[str, Any] = {},
     *,
     needs_survey: bool = False,
 ) -> Assessment:
-    """Decide what to do next. Pure: the observation's own end is the only clock. `before`, `still`: as the last look told
-    it.
+    """Decide what to do next. Pure: the observation's own end is the only clock. `memory`: as the last look gave it.
 
     `needs_survey`: without one nothing starts.
     """
-    silence = zookeeper_silence(observation, before)
+    known = Remembered.model_validate(memory)
+    silence = zookeeper_silence(observation, known.silence)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation, ruling)
@@ -99,27 +108,31 @@ def assess(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence,
         caution=LAST_RESORT if opened.name == GateName.FINALIZE_WITHOUT_RETURN else "",
     ) if opened is not None else None  # fmt: skip
-    still = standstill(observation, spec, phase, steps_done, stands or decision, still)
+    still = standstill(observation, spec, phase, steps_done, stands or decision, known.standstill)
+    is_final = is_over(phase, gauges)
     alerts = (*alerts_of(observation, spec, policy, terms.intent, still), *lost_at_the_end(ruling.end))
     return Assessment(
         phase=phase,
-        decision=decision,
+        decision=described(decision, policy),
         digest=digest_of(phase, decision, situation.dual_write, nodes, alerts, behind_hold, ruling.seen),
         evidence_hash=terms.evidence_hash,
         approvals=ruling.seen,
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=nodes,
-        gauges=gauges,
+        title=title_of(Intent.FORWARD if is_final else terms.intent),
+        readings=readings_of(gauges),
+        is_final=is_final,
+        withdraws=withdrawn(stands or decision, opened, phase, is_zookeeper_there=gauges.zookeeper_controller is not None),
+        ends=ended(phase),
         phases=WAY,
         numbers=numbers_of(gauges),
         gate=gate,
-        stands=stands,
+        stands=described(stands, policy) if stands is not None else None,
         steps_done=steps_done,
         steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
-        silence=silence,
-        standstill=still,
+        memory=Remembered(silence=silence, standstill=still).model_dump(mode="json"),
         alerts=alerts,
     )
 
@@ -173,7 +186,7 @@ def digest_of(
     each node, the gate behind it and each approval count: the operator looks at them, and must not see for hours what they were
     when the hold began.
     """
-    told = decision.model_dump(mode="json", exclude={"detail"})
+    told = decision.model_dump(mode="json", exclude={"detail", *TOLD})
     if isinstance(decision, Wait) and decision.reason == WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
     is_held = isinstance(decision, Wait) and decision.reason == WaitReason.HELD
@@ -267,7 +280,7 @@ def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: 
 
 def _standing(decision: Decision, grounds: Grounds) -> Gate | Wait | None:
     """What a new comparison leaves as it is until it says otherwise: a gate that is open, or a wait."""
-    if not isinstance(decision, Step) or decision.action not in CHECK_OF:
+    if not isinstance(decision, Step) or decision.action not in CHECKS:
         return None
     stands = _decide(replace(grounds, terms=_with_nothing_due(grounds.terms)))
     return stands if isinstance(stands, Gate | Wait) else None

@@ -1,14 +1,15 @@
 """A cluster as people see it: nodes in words, numbers of the moment, how much of the way is done."""
 
 from domain.cluster import ClusterSpec, NodeSpec, original_path
-from domain.contracts import Gauges
 from domain.decisions import Intent
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, NodeView, Observation
+from domain.questions import Gauges
 from domain.records import Measured, NodeStatus
 from domain.rolling.configuration_management import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import QuorumState, Situation
 from domain.zk_to_kraft.steps import NodeStage
@@ -72,6 +73,22 @@ def numbers_of(gauges: Gauges) -> tuple[Measured, ...]:
         Measured(name="ZkMigrationState", value=MigrationGauge[state] if state is not None else None, says=state or ""),
         Measured(name="ZkWriteBehindLag", value=gauges.write_behind_lag),
     )
+
+
+def is_over(phase: Phase | None, gauges: Gauges) -> bool:
+    """Whether the quorum's log says that the migration is final: then there is no rollback, whatever has been ordered."""
+    return phase in {Phase.KRAFT, Phase.FINALIZED_EARLY} or gauges.migration_state == MigrationGauge.POST_MIGRATION.name
+
+
+def title_of(heading: Intent) -> str:
+    return "back to ZooKeeper" if heading is Intent.REVERT else "from ZooKeeper to KRaft"
+
+
+def readings_of(gauges: Gauges) -> str:
+    """The numbers of the moment in one line."""
+    lag = "unknown" if gauges.write_behind_lag is None else gauges.write_behind_lag
+    state, leader = gauges.migration_state or "unknown", gauges.quorum_leader or "none"
+    return f"ZkMigrationState {state}, ZkWriteBehindLag {lag}, quorum leader {leader}"
 
 
 def _migration_state(observation: Observation, spec: ClusterSpec) -> str | None:

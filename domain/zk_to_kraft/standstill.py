@@ -5,8 +5,9 @@ Nothing follows from it but an alert: a migration is neither finalised nor led b
 
 from datetime import datetime
 
+from pydantic import BaseModel, ConfigDict
+
 from domain.cluster import ClusterSpec
-from domain.contracts import Standstill
 from domain.decisions import Decision, Revert, Step, Wait
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.quorum import quorum_leader
@@ -18,6 +19,15 @@ GF15 = "GF15"
 
 PATIENT = frozenset({WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """Waits that may last for weeks because somebody wants them to."""
+
+
+class Standstill(BaseModel):
+    """Since when nothing measurable has moved, and the measure, in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    measure: str
+    since: datetime
 
 
 def standstill(

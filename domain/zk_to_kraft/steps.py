@@ -3,7 +3,6 @@
 from enum import StrEnum
 
 from domain import decisions
-from domain.drift.report import CheckName
 
 
 class StepAction(StrEnum):
@@ -71,13 +70,3 @@ LAST_RESORT = (
     "comes back then. This one gives up the way back for good. "
 )
 """What is said at the gate `finalize-without-return`."""
-
-CHECK_OF: dict[str, CheckName] = {
-    StepAction.COMPARE_METADATA: CheckName.METADATA,
-    StepAction.CAPTURE_BASELINE: CheckName.BASELINE,
-    StepAction.KEEP_METADATA: CheckName.BEFORE_COPY,
-    StepAction.COMPARE_COPY: CheckName.COPY,
-    StepAction.COMPARE_MESSAGES: CheckName.MESSAGES,
-    StepAction.COMPARE_END: CheckName.END,
-}
-"""The check that a step makes: those steps only look."""

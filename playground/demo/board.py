@@ -7,24 +7,17 @@ from collections import Counter, deque
 from dataclasses import replace
 from itertools import pairwise
 
-from domain.contracts import Gauges
 from domain.decisions import Intent
-from domain.drift.report import CheckName
-from domain.questions import ClusterSight
+from domain.questions import ClusterSight, Gauges
 from domain.records import Event, NodeStatus
 from domain.zk_to_kraft.steps import StepAction
 from playground.acknowledgements import LoadCounters
 from playground.demo.door import MigrationSeen
 from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone, WaitSeen, WorkSeen
-from playground.demo.words import line_of, work_of
+from playground.demo.words import line_of
 
 LINES_KEPT = 40
 RATE_OVER_SECONDS = 5.0
-KEPT_FOR: dict[str, CheckName] = {
-    StepAction.COMPARE_COPY: CheckName.BEFORE_COPY,
-    StepAction.COMPARE_MESSAGES: CheckName.BASELINE,
-}
-"""What a comparison compares with: the report that says how much that is."""
 OURSELVES = "keeperless"
 """Who holds a migration where no person does."""
 
@@ -49,7 +42,6 @@ class Board:
         self._sight: ClusterSight | None = None
         self._phases: list[tuple[str, float]] = []
         self._ended_at: float | None = None
-        self._kept: dict[str, str] = {}
         self._work: tuple[str, float] | None = None
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
         self._acknowledged: deque[tuple[float, int]] = deque()
@@ -65,8 +57,6 @@ class Board:
         """Gives the line that tells it, if there is one."""
         self.last_seq = event.seq
         at = event.at.timestamp()
-        if event.kind == "step-started":
-            event = self._with_what_was_kept(event)
         self._note_progress(event, at)
         told = line_of(event)
         return self.note_text(told[0], at, told[1]) if told is not None else None
@@ -76,25 +66,15 @@ class Board:
             case "phase-entered":
                 self._phases.append((event.data["phase"], at))
             case "step-started":
-                self._work = (work_of(event.data), at)
+                self._work = (event.data.get("does", event.data["action"]), at)
             case "step-done" | "step-blocked":
                 self._work = None
                 if event.kind == "step-done" and event.data["action"] == StepAction.PROVISION_CONTROLLER:
                     self._provisioned[event.data["node"]] += 1
-            case "report-published":
-                self._kept[event.data["check"]] = event.data["says"]
             case "held" | "rejected":
                 self.held_by = event.data["by"] if event.data["by"] != OURSELVES else ""
             case "resumed":
                 self.held_by = ""
-
-    def _with_what_was_kept(self, event: Event) -> Event:
-        """A comparison's own event does not say how much there is to compare; what was kept for it does."""
-        says = self._kept.get(KEPT_FOR.get(event.data["action"], ""))
-        if says is None:
-            return event
-        kept = says.removeprefix("Kept: ").removesuffix(".")
-        return event.model_copy(update={"data": {**event.data, "kept": f" ({kept})"}})
 
     def note_migration(self, seen: MigrationSeen) -> None:
         if self._migration is not None and self._migration.id != seen.id:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.contracts import Gauges
+from domain.questions import Gauges
 from domain.records import NodeStatus
 from domain.zk_to_kraft.phases import Phase
 

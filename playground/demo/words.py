@@ -1,11 +1,8 @@
 """Events as lines. Pure; what a demo's audience does not need gives no line."""
 
-from collections.abc import Callable
-from typing import Any
-
 from domain.records import Event
+from domain.sentences import sentence_of
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.steps import StepAction
 from playground.demo.state import DemoState, Tone
 
 Telling = tuple[str, Tone]
@@ -15,108 +12,52 @@ GAP = "without a controller"
 
 
 def line_of(event: Event) -> Telling | None:
-    """What an event is told as, and how it is meant."""
-    words = WORDS.get(event.kind)
-    try:
-        return words(event.data) if words is not None else None
-    except KeyError:  # its data is not what it was when this was written: no reason to end the demo
-        return event.kind, Tone.PLAIN
+    """What an event is told as, and how it is meant. A gate and a report that follow say more than the wait and the check."""
+    is_said_better = event.data.get("reason") == APPROVAL or "verdict" in event.data
+    if event.kind not in TONES or (is_said_better and event.kind in {"waiting", "step-done"}):
+        return None
+    sentence = sentence_of(event)
+    gap = next((f" ({change})" for change in event.data.get("changes", ()) if change.endswith(GAP)), "")
+    return (f"{sentence}{gap}", _tone(event)) if sentence is not None else None
 
 
-WORK: dict[str, str] = {
-    StepAction.PROVISION_CONTROLLER: "create {node}: write its file, format its storage, start it",
-    StepAction.ROLL_NODE: "restart {node} with its file in stage {stage}",
-    StepAction.TRY_CANARIES: "try at {node} what clients do, and remove it again",
-    StepAction.REMOVE_CANARIES: "remove what trying {node} has left",
-    StepAction.START_NODE: "start {node}, which was stopped",
-    StepAction.FAIL_OVER: "restart {node}, so that another controller takes over and writes what ZooKeeper lacks",
-    StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
-    "/migration and /controller go in one transaction, a broker takes over",
-    StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
-    StepAction.RELEASE_CONFIGURATION: "resume the configuration management that was paused",
-    StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say, row by row; this may take a minute or two",
-    StepAction.CAPTURE_BASELINE: "look at clients' data as it is before the first restart",
-    StepAction.KEEP_METADATA: "keep what ZooKeeper has, before the last broker's restart starts Kafka's copy",
-    StepAction.COMPARE_COPY: "compare Kafka's copy with what ZooKeeper had{kept}, row by row; this may take a minute or two",
-    StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then{kept}; this may take a minute or two",
-    StepAction.COMPARE_END: "compare what KRaft has now with what ZooKeeper had at the gate; this may take a minute",
+def _tone(event: Event) -> Tone:
+    match event.kind:
+        case "report-published":
+            return Tone.GOOD if event.data.get("verdict") == "clean" else Tone.ALERT
+        case "waiting":
+            return Tone.ALERT if event.data.get("for_people") else Tone.PLAIN
+        case kind:
+            return TONES[kind]
+
+
+TONES: dict[str, Tone] = {
+    "claimed": Tone.PLAIN,
+    "phase-entered": Tone.NEWS,
+    "step-started": Tone.PLAIN,
+    "step-done": Tone.GOOD,
+    "step-blocked": Tone.ALERT,
+    "waiting": Tone.PLAIN,
+    "report-published": Tone.PLAIN,
+    "alert": Tone.ALERT,
+    "gate-opened": Tone.NEWS,
+    "approved": Tone.NEWS,
+    "approval-void": Tone.ALERT,
+    "approval-expired": Tone.ALERT,
+    "rejected": Tone.ALERT,
+    "held": Tone.ALERT,
+    "resumed": Tone.NEWS,
+    "rollback-accepted": Tone.NEWS,
+    "rollback-refused": Tone.ALERT,
+    "reverting": Tone.ALERT,
+    "command-refused": Tone.ALERT,
+    "signal-ignored": Tone.ALERT,
+    "succeeded": Tone.GOOD,
+    "reverted": Tone.GOOD,
+    "refused": Tone.ALERT,
+    "cancelled": Tone.ALERT,
 }
-"""What a step does."""
-
-DONE: dict[str, str] = {
-    StepAction.PROVISION_CONTROLLER: "{node} is up",
-    StepAction.ROLL_NODE: "{node} is back in stage {stage}, proved well",
-    StepAction.TRY_CANARIES: "clients can still do at {node} what they do",
-    StepAction.REMOVE_CANARIES: "nothing is owed at {node}",
-    StepAction.START_NODE: "{node} runs again",
-    StepAction.FAIL_OVER: "another controller has taken over from {node}",
-    StepAction.LEAVE_KRAFT: "a broker is ZooKeeper's controller again",
-    StepAction.WIPE: "nothing of the quorum is left",
-    StepAction.RELEASE_CONFIGURATION: "configuration management runs as before",
-}
-"""What it has come to."""
-
-
-def work_of(data: dict[str, Any]) -> str:
-    """What a step does, from its event's data. `kept`: how much a comparison compares, where that is known."""
-    return WORK.get(data["action"], "{action} {node}").format(**{"kept": ""} | data)
-
-
-def _done(data: dict[str, Any]) -> Telling | None:
-    if "verdict" in data:
-        return None  # the report that was published says it better
-    again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
-    what = DONE.get(data["action"], "{action} {node}: done").format(**data)
-    gap = [f", {change}" for change in data.get("changes", ()) if change.endswith(GAP)]
-    return f"{what} ({data['seconds']:.0f} s{again}{''.join(gap)})", Tone.GOOD
-
-
-def _waiting(data: dict[str, Any]) -> Telling | None:
-    if data["reason"] == APPROVAL:
-        return None  # the gate that opens says it better
-    about = f" ({', '.join(data['objects'])})" if data["objects"] else ""
-    return f"waits: {data['reason']}{about}", Tone.ALERT if data["for_people"] else Tone.PLAIN
-
-
-def _refused(data: dict[str, Any]) -> Telling:
-    blockers = [f for f in data["findings"] if f.get("severity", "blocker") == "blocker"]
-    findings = "; ".join(f"{f['code']} {f['object']}: {f['observed']}, expected {f['expected']}" for f in blockers)
-    return f"refused, nothing was touched: {findings}", Tone.ALERT
-
-
-def _plain(text: str, tone: Tone = Tone.PLAIN) -> Callable[[dict[str, Any]], Telling]:
-    return lambda data: (text.format(**data), tone)
-
-
-WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
-    "claimed": _plain("the migration holds the cluster, generation {generation}"),
-    "phase-entered": _plain("phase {phase}", Tone.NEWS),
-    "step-started": lambda data: (work_of(data), Tone.PLAIN),
-    "step-done": _done,
-    "step-blocked": _plain("{node} is not touched: {why}", Tone.ALERT),
-    "waiting": _waiting,
-    "report-published": lambda data: (
-        f"report on {data['check']}: {data['says']}",
-        Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT,
-    ),
-    "alert": _plain("{object}: {observed}", Tone.ALERT),
-    "gate-opened": _plain("gate {gate} is open: a person has to approve", Tone.NEWS),
-    "approved": _plain("{gate} approved by {by}: {reason}", Tone.NEWS),
-    "approval-void": _plain("the approval of {gate} is void: {why}", Tone.ALERT),
-    "approval-expired": _plain("the approval of {gate} has expired: {why}", Tone.ALERT),
-    "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),
-    "held": _plain("held by {by}: {reason}", Tone.ALERT),
-    "resumed": _plain("resumed by {by}: {reason}", Tone.NEWS),
-    "rollback-accepted": _plain("back to ZooKeeper, asked for by {by}: {reason}", Tone.NEWS),
-    "rollback-refused": _plain("the way back was refused: {why}", Tone.ALERT),
-    "reverting": lambda data: (f"back to ZooKeeper at once: {data['reason']} {data['detail']}".rstrip(), Tone.ALERT),
-    "command-refused": _plain("{command} refused: {because}", Tone.ALERT),
-    "signal-ignored": _plain("a signal was ignored: {why}", Tone.ALERT),
-    "succeeded": _plain("the migration has succeeded: {outcome}", Tone.GOOD),
-    "reverted": _plain("the migration has led back: {outcome}", Tone.GOOD),
-    "refused": _refused,
-    "cancelled": _plain("the migration was cancelled", Tone.ALERT),
-}
+"""What a demo's audience needs to know, and how each is meant."""
 
 
 def aside(text: str) -> str:

@@ -14,8 +14,8 @@ from temporalio.worker import Worker
 
 from api import observing
 from domain.cluster import ClusterSpec
-from domain.contracts import ActivityName, Gauges, TaskQueue
-from domain.questions import ClusterSight, ObserveRequest
+from domain.contracts import ActivityName, TaskQueue
+from domain.questions import ClusterSight, Gauges, ObserveRequest
 from domain.records import NodeStatus
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]

@@ -26,7 +26,8 @@ from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
-from domain.zk_to_kraft.steps import CHECK_OF, GateName, NodeStage, StepAction
+from domain.zk_to_kraft.described import CHECKS
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
@@ -310,8 +311,8 @@ class Walk:
                 await leave_kraft(self.cluster)
             case StepAction.WIPE:
                 await wipe(self.cluster)
-            case action if action in CHECK_OF:
-                await FakeChecks(self.ports).publish("orders", request.step_id, "m1", check=CHECK_OF[action])
+            case action if action in CHECKS:
+                await FakeChecks(self.ports).publish("orders", request.step_id, "m1", check=CHECKS[action][0])
             case StepAction.RELEASE_CONFIGURATION:
                 released = await ActivityEnvironment().run(ConfigurationManaging(self.ports).release_configuration, request)
                 assert released.is_done, released.blocked

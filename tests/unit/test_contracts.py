@@ -40,6 +40,7 @@ from domain.contracts import (
     StepRequest,
 )
 from domain.decisions import Step
+from domain.policy import MigrationPolicy
 from domain.questions import (
     BlockersRequest,
     BlockersSeen,
@@ -52,9 +53,8 @@ from domain.questions import (
     Runbook,
 )
 from domain.records import CommandKind
-from domain.sentences import SUMMARIES
-from domain.zk_to_kraft.steps import CHECK_OF, NodeStage, StepAction
-from workflows.calls import ACTIVITY_OF
+from domain.zk_to_kraft.described import CHECKS, EFFECTS, described
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from workflows.telling import summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
@@ -123,9 +123,10 @@ def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
 
 
 def test_every_action_has_its_activity() -> None:
-    assert ACTIVITY_OF.keys() == set(StepAction) - CHECK_OF.keys(), "those have no effect, and a queue of their own"
-    assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
-    assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
+    assert EFFECTS.keys() == set(StepAction) - CHECKS.keys(), "those have no effect, and a queue of their own"
+    activities = {activity for activity, _ in EFFECTS.values()}
+    assert {CALLS[name] for name in activities} == {(StepRequest, StepOutcome)}
+    assert len(EFFECTS) == len(activities)
 
 
 def test_the_workflow_takes_and_gives_what_the_contract_says() -> None:
@@ -165,7 +166,6 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "AssessRequest": {"migration_id", "cluster", "generation"},
     "BlockersRequest": {"migration_id", "cluster"},
     "BlockersSeen": {"observed_at", "phase", "blockers"},
-    "Standstill": {"measure", "since"},
     "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
     "CarriedState": {"generation"},
     "CheckOutcome": {"report_id", "verdict", "content_hash"},
@@ -193,8 +193,8 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "RollbackRequest": {"migration_id", "cluster", "generation", "command_id"},
     "Runbook": {"cluster", "observed_at", "phase", "forward", "back"},
     "RunbookAction": {"title", "node", "host", "commands"},
-    "Silence": {"since", "seen_at"},
     "StepOutcome": {"is_done"},
+    "RunContext": {"migration_id", "cluster", "generation"},
     "StepRequest": {"migration_id", "cluster", "generation", "step_id", "step"},
 }
 """Fields that were there from the first day. Every later one needs a default: histories without it are still read."""
@@ -212,6 +212,7 @@ def test_a_payload_with_a_field_too_many_is_read() -> None:
 
 
 def test_every_step_has_a_line_for_temporals_page() -> None:
-    assert SUMMARIES.keys() == set(StepAction), "one without would end the workflow's task again and again"
-    named = {action: summary_of(Step(action=action, node_id=1, stage=NodeStage.KRAFT), "broker-1") for action in StepAction}
+    """One without would end the workflow's task again and again."""
+    steps = [Step(action=action, node_id=1, stage=NodeStage.KRAFT) for action in StepAction]
+    named = {step.action: summary_of(described(step, MigrationPolicy()), "broker-1") for step in steps}
     assert len(set(named.values())) == len(named)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from domain.contracts import Gauges
+from domain.questions import Gauges
 from domain.records import NodeStatus
 from playground.demo.screen import save_picture
 from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone, WaitSeen, WorkSeen

@@ -1,10 +1,10 @@
 """GF14 and GF15: what moved under us, and that nothing moves. Told once, and nothing else follows."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from domain.contracts import Standstill
 from domain.decisions import Intent, Wait
 from domain.observed.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
@@ -147,11 +147,11 @@ def at(seen: Observation, minutes: float) -> Observation:
 
 def followed(looks: list[Observation], ruling: Ruling | None = None, policy: MigrationPolicy = POLICY) -> list[list[datetime]]:
     """Look after look, each knowing what the one before knew: since when nothing moves, as far as that is told."""
-    still: Standstill | None = None
+    memory: dict[str, Any] = {}
     told = []
     for seen in looks:
-        assessment = assess(seen, SPEC, policy, ruling or Ruling(), "", None, still)
-        still = assessment.standstill
+        assessment = assess(seen, SPEC, policy, ruling or Ruling(), "", memory)
+        memory = assessment.memory
         told.append([alert.since for alert in assessment.alerts if alert.code == "GF15"])
     return told
 
@@ -185,6 +185,6 @@ def test_a_soak_and_a_gate_may_last() -> None:
 
 def test_nothing_follows_from_a_standstill_but_the_alert() -> None:
     before = assess(HYBRID, SPEC, POLICY, Ruling(), "")
-    after = assess(at(HYBRID, 60 * 24), SPEC, POLICY, Ruling(), "", None, before.standstill)
+    after = assess(at(HYBRID, 60 * 24), SPEC, POLICY, Ruling(), "", before.memory)
     assert after.alerts
     assert after.decision == before.decision

@@ -20,6 +20,7 @@ from domain.quorum_log.metadata_log import GROUP
 from domain.quorum_log.record_batches import read_batches
 from domain.quorum_log.record_types import RecordType
 from domain.waits import WaitReason
+from domain.zk_to_kraft.described import execution_of
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
@@ -28,7 +29,6 @@ from playground.fakes.znodes import encoded, state_path, state_record
 from playground.log_bytes import batch
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
-from workflows.calls import limit_of
 
 SHORT = timedelta(milliseconds=50)
 TOUCHING = ("rename", "write_file", "kill", "commit")
@@ -335,7 +335,7 @@ def test_the_time_limit_of_the_window_is_longer_than_all_its_deadlines() -> None
     policy = MigrationPolicy(restart_deadline=timedelta(minutes=10), drain_deadline=timedelta(minutes=5))
     step = Step(action=StepAction.LEAVE_KRAFT, node_id=None, stage=NodeStage.MIGRATION, why="")
     deadlines = policy.drain_deadline + policy.election_deadline + FLUSHES * (policy.restart_deadline + policy.drain_deadline)
-    assert limit_of(step, policy) > deadlines
+    assert execution_of(step, policy).limit > deadlines
 
 
 @pytest.mark.parametrize("when", ["before the transaction", "after the watch"])

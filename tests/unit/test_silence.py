@@ -2,15 +2,15 @@
 
 from datetime import timedelta
 
-from domain.contracts import Assessment, Silence
+from domain.contracts import Assessment
 from domain.decisions import Gate, Wait
 from domain.observed.observation import Observation, Unanswered
 from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
-from domain.zk_to_kraft.assessment import assess
-from domain.zk_to_kraft.silence import MAX_BREAK
-from domain.zk_to_kraft.steps import GateName
+from domain.zk_to_kraft.assessment import Remembered, assess
+from domain.zk_to_kraft.silence import MAX_BREAK, Silence
+from domain.zk_to_kraft.steps import LAST_RESORT, GateName
 from tests.unit.conftest import NOW, Point, cluster_spec, observation
 
 SPEC = cluster_spec()
@@ -29,14 +29,18 @@ def look(after: timedelta, *, is_silent: bool = True) -> Observation:
 
 
 def judged(seen: Observation, before: Silence | None = None, ruling: Ruling | None = None) -> Assessment:
-    return assess(seen, SPEC, POLICY, ruling or Ruling(), "artefact", before)
+    return assess(seen, SPEC, POLICY, ruling or Ruling(), "artefact", Remembered(silence=before).model_dump(mode="json"))
+
+
+def silence_of(assessment: Assessment) -> Silence | None:
+    return Remembered.model_validate(assessment.memory).silence
 
 
 def after_looks(*looks: Observation) -> Assessment:
     """As a watch does it: each look hears what the one before knew."""
     assessment = judged(looks[0])
     for seen in looks[1:]:
-        assessment = judged(seen, assessment.silence)
+        assessment = judged(seen, silence_of(assessment))
     return assessment
 
 
@@ -57,7 +61,10 @@ def test_the_glass_is_not_to_be_broken_for_a_silence_of_seconds() -> None:
 def test_the_gate_opens_after_the_least_silence_and_not_a_look_earlier() -> None:
     looks = every_second(LEAST)
     assert not is_open(after_looks(*looks[:-1]))
-    assert is_open(after_looks(*looks))
+    opened = after_looks(*looks)
+    assert is_open(opened)
+    assert opened.gate is not None
+    assert opened.gate.caution == LAST_RESORT
 
 
 def test_one_answer_and_it_begins_anew() -> None:
@@ -65,15 +72,16 @@ def test_one_answer_and_it_begins_anew() -> None:
     answered = looks[-2].model_copy(update={"zookeeper": look(timedelta(0), is_silent=False).zookeeper, "unanswered": ()})
     assessment = after_looks(*looks[:-2], answered, looks[-1])
     assert not is_open(assessment)
-    assert assessment.silence == Silence(since=looks[-1].ended_at, seen_at=looks[-1].ended_at)
+    assert silence_of(assessment) == Silence(since=looks[-1].ended_at, seen_at=looks[-1].ended_at)
 
 
 def test_who_did_not_look_does_not_know() -> None:
     """A worker that was gone for a while: ZooKeeper may have been there."""
-    first = judged(look(timedelta(0)))
-    assert is_open(judged(look(LEAST), first.silence.model_copy(update={"seen_at": NOW + LEAST - MAX_BREAK})))  # type: ignore[union-attr]
+    first = silence_of(judged(look(timedelta(0))))
+    assert first is not None
+    assert is_open(judged(look(LEAST), first.model_copy(update={"seen_at": NOW + LEAST - MAX_BREAK})))
     just_too_long = NOW + LEAST - MAX_BREAK - timedelta(seconds=1)
-    assert not is_open(judged(look(LEAST), first.silence.model_copy(update={"seen_at": just_too_long})))  # type: ignore[union-attr]
+    assert not is_open(judged(look(LEAST), first.model_copy(update={"seen_at": just_too_long})))
 
 
 def test_who_has_been_given_up_is_not_listened_for_any_longer() -> None:
@@ -86,4 +94,4 @@ def test_who_has_been_given_up_is_not_listened_for_any_longer() -> None:
 
 def test_a_cluster_whose_zookeeper_answers_has_no_silence() -> None:
     before = Silence(since=NOW, seen_at=NOW)
-    assert judged(look(timedelta(0), is_silent=False), before).silence is None
+    assert silence_of(judged(look(timedelta(0), is_silent=False), before)) is None
