@@ -45,6 +45,8 @@ async def look_and_decide(
     memory = request.memory if isinstance(request, AssessRequest) else {}
     name = sha256_of(content)
     assessment = kind.assess(observation, cluster.spec, request.policy, ruling, name, memory, needs_survey=is_start)
+    if isinstance(request, StepRequest) and assessment.decision == request.step:
+        kind.ensure_allowed(observation, cluster.spec, request.policy, ruling, request.step)
     return assessment, observation, content
 
 

@@ -12,6 +12,7 @@ from activities.ports.checks import CheckAttempt, CheckRunner
 from activities.ports.kafka import Listeners
 from domain.cluster import ClusterSpec
 from domain.contracts import Assessment
+from domain.decisions import Step
 from domain.drift.report import CheckName, DriftReport
 from domain.kinds import ByName, Kind
 from domain.observed.observation import Observation
@@ -66,16 +67,18 @@ class Preview(Protocol):
 class ActivityKind:
     """One kind of migration, for activities.
 
-    `needs_survey`: whether this look could let a migration start: then `survey` is added to it. `sight`: what is seen now, for
-    people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the phase in which there
-    is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove. `checks`: its
-    comparisons of metadata. `effects`: the activities that only this kind has, for the task queue `cluster`.
+    `needs_survey`: whether this look could let a migration start: then `survey` is added to it. `ensure_allowed`: raises
+    `Unsafe` if a step breaks the kind's invariant, whatever decided it; asked of the look right before every effect. `sight`:
+    what is seen now, for people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the
+    phase in which there is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove.
+    `checks`: its comparisons of metadata. `effects`: the activities that only this kind has, for the task queue `cluster`.
     """
 
     kind: Kind
     probe: Probe
     needs_survey: Callable[[Observation, ClusterSpec, MigrationPolicy, Ruling], bool]
     assess: Assess
+    ensure_allowed: Callable[[Observation, ClusterSpec, MigrationPolicy, Ruling, Step], None]
     sight: Callable[[Observation, ClusterSpec, MigrationPolicy], ClusterSight]
     survey: Survey
     plan: Callable[[Observation, ClusterSpec, Files, Asked, str], Plan]

@@ -17,6 +17,7 @@ from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.wiping import Wiping
 from domain.drift.report import CheckName
 from domain.zk_to_kraft.assessment import assess, is_survey_needed, sight_of
+from domain.zk_to_kraft.invariant import ensure_allowed_by
 from domain.zk_to_kraft.kind import ZK_TO_KRAFT
 from domain.zk_to_kraft.planning.plan import plan_of, why_not_rehearsed
 from domain.zk_to_kraft.rolls import ROLLS
@@ -37,6 +38,7 @@ ZK_TO_KRAFT_AT_WORK = ActivityKind(
     probe=with_suspects,
     needs_survey=is_survey_needed,
     assess=assess,
+    ensure_allowed=ensure_allowed_by,
     sight=sight_of,
     survey=with_survey,
     plan=plan_of,

@@ -318,4 +318,18 @@ CATALOGUE: tuple[Guard, ...] = (
         ("GF22", ZkWait.FINALIZATION_NOT_SEEN),
         "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",
     ),
+    Guard(
+        "GF23",
+        "An invariant beside the rules",
+        "Right before every effect the step is judged a second time, by code that shares nothing with the rules that chose it. "
+        "No controller loses its migration flag without an approval that the write consumes. No restart takes a partition "
+        "below `min.insync.replicas`, or happens while a partition has no leader or the other controllers are no caught-up "
+        "majority. Nothing is done while a node or ZooKeeper is unknown, and brokers that share a partition never restart "
+        "together. The few exceptions are listed at the top of the module. A refusal is a defect of this product: nothing is "
+        "touched, and the migration is held.",
+        ("domain.zk_to_kraft.invariant:ensure_allowed", f"{LOOKING}:look_and_decide", f"{LOOKING}:why_not_approved"),
+        (WaitReason.HELD,),
+        "A node that a step has already stopped is finished without a second question: starting it takes nothing away. Nor is "
+        "the revert window asked again once it is open.",
+    ),
 )

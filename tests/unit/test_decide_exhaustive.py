@@ -35,6 +35,7 @@ from tests.unit.walk_of_situations import (
     CONTROLLER_FIELDS,
     TERMS_FIELDS,
     Product,
+    check_invariant,
     only,
     walked,
 )
@@ -437,6 +438,7 @@ def check_none_is_owed(s: Any) -> None:
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
+    check_invariant(s, terms, step)
     if gives_flag_back(s, step):
         check_flag_back(s, step)
         return

@@ -33,13 +33,19 @@ from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.terms import Approval, Compared
 from domain.zk_to_kraft.waits import ZkWait
 from domain.zk_to_kraft.way_back import OUTCOME
+from tests.unit.walk_of_situations import check_invariant
 
 pytestmark = pytest.mark.timeout(1500)
 """A walk takes minutes on two busy cores."""
 
 
 def decided(state: State) -> Decision:
-    return decide(situation_of_model(state), terms_of_model(state))
+    """What is decided; a step is one that the invariant allows."""
+    s, terms = situation_of_model(state), terms_of_model(state)
+    decision = decide(s, terms)
+    if isinstance(decision, Step):
+        check_invariant(s, terms, decision)
+    return decision
 
 
 def moves(state: State) -> Iterator[Move]:

@@ -24,6 +24,7 @@ from tests.unit.walk_of_situations import (
     CONTROLLER_FIELDS,
     TERMS_FIELDS,
     Product,
+    check_invariant,
     only,
     walked,
 )
@@ -227,6 +228,7 @@ def check_what_people_said(s: Any, terms: Any, step: Step) -> None:
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
+    check_invariant(s, terms, step)
     if step.node_id is not None and step.node_id > 3000 and step.action == StepAction.ROLL_NODE:
         check_controller(s, step)
         return

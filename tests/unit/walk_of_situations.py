@@ -8,14 +8,20 @@ of all runs add up to the size of the product, and that is asserted: nothing was
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from random import Random
 from typing import Any
 
-from domain.decisions import Intent
+import pytest
+
+from domain.decisions import Intent, Step
+from domain.errors import Unsafe
 from domain.health.canary_debt import CanaryDebt
+from domain.observed.observation import KafkaView, SharedPartitions
+from domain.zk_to_kraft.invariant import ensure_allowed
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
-from domain.zk_to_kraft.steps import NodeStage
-from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 
 BOOL = (False, True)
 BROKER_STAGES = (None, *NodeStage)
@@ -113,10 +119,20 @@ class Choices:
         return [*path[:-1], path[-1] + 1] if path else None
 
 
+class Drawn:
+    """One element at random."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def choose(self, options: Sequence[Any]) -> Any:
+        return self._random.choice(options)
+
+
 class Lazy:
     """Stands for a dataclass: a field takes its value when it is read for the first time."""
 
-    def __init__(self, choices: Choices, fields: dict[str, Sequence[Any]], **fixed: Any) -> None:
+    def __init__(self, choices: Choices | Drawn, fields: dict[str, Sequence[Any]], **fixed: Any) -> None:
         self.__dict__.update(fixed, _choices=choices, _fields=fields)
 
     def __getattr__(self, name: str) -> Any:
@@ -157,16 +173,24 @@ class Product:
         broker, controller, cluster, terms = sizes
         return int(broker**self.brokers * controller**self.controllers * cluster * terms)
 
+    def sample(self, check: Callable[[Any, Any], None], random: Random, count: int) -> None:
+        """Call `check(situation, terms)` for so many elements at random."""
+        for _ in range(count):
+            self._at(Drawn(random), check)
+
+    def _at(self, choices: "Choices | Drawn", check: Callable[[Any, Any], None]) -> None:
+        brokers = tuple(Lazy(choices, self.broker, id=i) for i in range(1, self.brokers + 1))
+        controllers = tuple(Lazy(choices, self.controller, id=3000 + i) for i in range(1, self.controllers + 1))
+        situation = LazySituation(choices, self.cluster, brokers=brokers, controllers=controllers)
+        check(situation, LazyTerms(choices, self.terms, evidence_hash="evidence"))
+
     def walk(self, check: Callable[[Any, Any], None]) -> tuple[int, int]:
         """Call `check(situation, terms)` for every element: how many runs that took, how many elements they were."""
         path: list[int] | None = []
         runs = elements = 0
         while path is not None:
             choices = Choices(path)
-            brokers = tuple(Lazy(choices, self.broker, id=i) for i in range(1, self.brokers + 1))
-            controllers = tuple(Lazy(choices, self.controller, id=3000 + i) for i in range(1, self.controllers + 1))
-            situation = LazySituation(choices, self.cluster, brokers=brokers, controllers=controllers)
-            check(situation, LazyTerms(choices, self.terms, evidence_hash="evidence"))
+            self._at(choices, check)
             runs += 1
             elements += self.size // prod(choices.sizes)
             path = choices.next_path()
@@ -183,3 +207,72 @@ def walked(product: Product, check: Callable[[Any, Any], None]) -> None:
     runs, elements = product.walk(check)
     assert elements == product.size, "the walk left something out"
     print(f"{elements:,} situations and terms walked in {runs:,} runs")
+
+
+def kafka_view(*offline: str, shared: tuple[SharedPartitions, ...] = ()) -> KafkaView:
+    """What brokers say, with these partitions without a leader."""
+    return KafkaView(
+        cluster_id=None,
+        broker_ids=(),
+        topic_count=0,
+        partition_count=0,
+        under_replicated=(),
+        offline=offline,
+        needs={},
+        shared=shared,
+    )
+
+
+KAFKA = {
+    Replication.IN_SYNC: kafka_view(),
+    Replication.CATCHING_UP: kafka_view("orders-0"),
+    Replication.UNKNOWN: None,
+}
+"""What the invariant is told of partitions. Where replicas are missing, the worst: a partition has no leader."""
+
+
+class LazyFacts:
+    """What a situation does not say, read as late as its fields are."""
+
+    def __init__(self, s: Any, terms: Any) -> None:
+        self._s, self._terms = s, terms
+
+    @property
+    def kafka(self) -> KafkaView | None:
+        return KAFKA[self._s.replication]
+
+    @property
+    def approved(self) -> frozenset[GateName]:
+        of_gate = {
+            GateName.FINALIZE: self._terms.approval,
+            GateName.FINALIZE_WITHOUT_RETURN: self._terms.without_return,
+            GateName.FAIL_OVER: self._terms.failover,
+        }
+        return frozenset(gate for gate, approval in of_gate.items() if approval in GIVEN)
+
+    @property
+    def is_rollback(self) -> bool:
+        return bool(self._terms.intent is Intent.REVERT)
+
+    @property
+    def is_failover_allowed(self) -> bool:
+        return bool(self._terms.may_fail_over)
+
+
+def check_invariant(s: Any, terms: Any, step: Step) -> None:
+    """What a rule decides is allowed, but for one thing that the activity refuses as well (`activities.rolling.starting`): a
+    controller that has no flag in its file is never started from it, nor failed over to it, before the log is final.
+    """
+    facts: Any = LazyFacts(s, terms)
+    if not starts_without_flag(s, step):
+        ensure_allowed(s, step, facts)
+        return
+    with pytest.raises(Unsafe, match="would run without the migration flag"):
+        ensure_allowed(s, step, facts)
+
+
+def starts_without_flag(s: Any, step: Step) -> bool:
+    if step.action not in {StepAction.START_NODE, StepAction.FAIL_OVER} or s.quorum is QuorumState.POST_MIGRATION:
+        return False
+    node = next(c for c in s.controllers if c.id == step.node_id)
+    return bool(node.stage is NodeStage.KRAFT or not node.is_flag_in_file)
