@@ -18,8 +18,7 @@ Exceptions, each because waiting costs more than going on:
     a. 2, 3, 4 and 6 are about nodes that run: starting a stopped node takes nothing away.
     b. A flag that comes back waits for nothing but its own node: one election makes the migration final.
     c. The revert window waits for no answer if the copy has failed, or is about to delete metadata.
-    d. If the log became final with a broker outside KRaft mode, a restart waits for no leader: only KRaft mode gives that
-       broker metadata again.
+    d. If the log became final too early, a restart waits for no leader: a hybrid broker gets no metadata any more.
     e. A failover on a rollback waits for no partition: without it, changes that only KRaft has are lost.
     f. ZooKeeper may be silent once the log is final, or once people have approved `finalize-without-return`.
 """
@@ -56,12 +55,7 @@ class Facts:
 
 def ensure_allowed_by(seen: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, step: Step) -> None:
     """`ensure_allowed`, asked of the observation that is about to allow an effect."""
-    facts = Facts(
-        kafka=seen.kafka,
-        approved=frozenset(ruling.approvals),
-        is_rollback=ruling.accepted_losses is not None,
-        is_failover_allowed=policy.cure_dual_write,
-    )
+    facts = Facts(seen.kafka, frozenset(ruling.approvals), ruling.accepted_losses is not None, policy.cure_dual_write)
     ensure_allowed(situation_of(seen, spec, policy), step, facts)
 
 

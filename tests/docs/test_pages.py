@@ -65,7 +65,7 @@ def test_a_guard_is_where_the_page_says(guard: Guard) -> None:
         for part in name.split("."):
             found = getattr(found, part)
     assert guard.held_in or guard.lacks == "The whole guard."
-    assert set(guard.shows) <= {*WaitReason, *CODES, guard.code}
+    assert set(guard.shows) <= {*WaitReason, *ZkWait, *CODES, guard.code}
 
 
 def test_the_guards_are_all_there() -> None:
@@ -81,7 +81,18 @@ def test_the_codes_of_rehearsals_are_all_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED, IN_THE_WAY, NOTHING_ANSWERS]
+    "code",
+    [
+        *WaitReason,
+        *ZkWait,
+        *CODES,
+        *(guard.code for guard in CATALOGUE),
+        *REHEARSED,
+        "PF01",
+        MOVED,
+        IN_THE_WAY,
+        NOTHING_ANSWERS,
+    ],
 )
 def test_the_docs_of_a_code_are_there(code: str) -> None:
     page, _, anchor = docs_of(code).partition("#")

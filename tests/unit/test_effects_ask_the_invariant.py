@@ -90,7 +90,7 @@ async def before(walk: Walk, action: StepAction) -> tuple[Walk, StepRequest]:
 
 async def perform(walk: Walk, request: StepRequest) -> StepOutcome:
     ports, listeners = walk.ports, FakeListeners(walk.cluster)
-    activity: Any = {
+    activities: dict[str, Any] = {
         StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
         StepAction.ROLL_NODE: Rolling(ports, listeners).roll_node,
         StepAction.START_NODE: Starting(ports, listeners).start_node,
@@ -100,8 +100,8 @@ async def perform(walk: Walk, request: StepRequest) -> StepOutcome:
         StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
         StepAction.REMOVE_CANARIES: Canaries(ports).remove_canaries,
         StepAction.RELEASE_CONFIGURATION: ConfigurationManaging(ports).release_configuration,
-    }[request.step.action]
-    outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
+    }
+    outcome: StepOutcome = await ActivityEnvironment().run(activities[request.step.action], request)
     return outcome
 
 
