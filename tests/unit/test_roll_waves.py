@@ -11,6 +11,7 @@ from domain.rolling.waves import shared_partitions
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
+from domain.zk_to_kraft.invariant import ensure_allowed_by
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves
 from domain.zk_to_kraft.steps import NodeStage, StepAction
@@ -61,6 +62,7 @@ def wave(found: Observation, policy: MigrationPolicy = POLICY) -> tuple[int, ...
     decision = decided(found, policy)
     assert isinstance(decision, Step), decision
     assert decision.action == StepAction.ROLL_NODE
+    ensure_allowed_by(found, SPEC, policy, Ruling(), decision)
     return decision.nodes
 
 
