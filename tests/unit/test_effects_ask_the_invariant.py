@@ -19,7 +19,8 @@ from domain.contracts import StepOutcome, StepRequest
 from domain.decisions import Step
 from domain.errors import Unsafe
 from domain.observed.observation import RollMark
-from domain.zk_to_kraft.steps import CHECK_OF, NodeStage, StepAction
+from domain.zk_to_kraft.described import CHECKS
+from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners
 from playground.fakes.spec import fake_spec, with_hooks
@@ -149,4 +150,4 @@ async def test_the_same_step_has_its_effect_where_it_is_allowed(what: str, scene
 
 
 async def test_every_action_with_an_effect_is_among_them(scenes: Scenes) -> None:
-    assert {request.step.action for _, request in scenes.values()} == set(StepAction) - set(CHECK_OF)
+    assert {request.step.action for _, request in scenes.values()} == set(StepAction) - set(CHECKS)

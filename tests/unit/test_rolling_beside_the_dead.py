@@ -7,6 +7,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import StepOutcome
 from domain.decisions import Step, Wait
 from domain.waits import WaitReason
@@ -62,6 +63,7 @@ async def roll(walk: Walk, point: str, victim: int) -> tuple[StepOutcome, Walk, 
         DiesOnce(other.cluster, request.step.node, victim),  # type: ignore[arg-type]
         other.cluster,
         FakeArtefacts(),
+        SHIPPED_KINDS,
     )
     begun = time.monotonic()
     outcome: StepOutcome = await ActivityEnvironment().run(Rolling(ports, FakeListeners(other.cluster)).roll_node, request)
