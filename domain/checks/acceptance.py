@@ -15,10 +15,10 @@ def why_not_acceptable(code: str, known: Sequence[str]) -> str:
     """Why no policy may name a code in `accepted_findings`; empty if it may. `known`: the codes that this kind has."""
     if code in IDENTITY_CODES:
         return (
-            f"{code} cannot be accepted: it tells which cluster this is, and with a wrong answer two migrations could work on "
-            "the same nodes. Correct the cluster's specification."
+            f"{code} cannot be accepted: it identifies the cluster, and with a wrong answer two migrations could work on the "
+            "same nodes. Correct the cluster's specification."
         )
-    return "" if code in known else f"{code} is no check's code. There are {', '.join(known)}."
+    return "" if code in known else f"{code} is not the code of a check. Known codes: {', '.join(known)}."
 
 
 def acceptance_of(finding: Finding, policy: MigrationPolicy) -> Acceptance | None:

@@ -47,7 +47,7 @@ def _replicas(seen: Seen) -> Iterator[Finding]:
             object=f"partition {partition}",
             observed="no leader",
             expected="a leader",
-            fix="Bring back a broker that has its data.",
+            fix="Start a broker that has the data of this partition.",
         )
 
 
@@ -58,7 +58,8 @@ def _spareable(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF22",
                 object=seen.name(broker.id),
-                observed=f"{len(needing)} partitions cannot spare it: {', '.join(needing[:5])}{' …' if needing[5:] else ''}",
+                observed=f"{len(needing)} partitions cannot be without it: "
+                f"{', '.join(needing[:5])}{' …' if needing[5:] else ''}",
                 expected="every partition keeps min.insync.replicas while one broker restarts",
                 fix="Raise their replication factor, lower min.insync.replicas, or name their topics in the policy's "
                 "may_be_unavailable.",
@@ -74,7 +75,8 @@ def _single_replicas(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]
             object=f"topic {topic}",
             observed="partitions with one replica",
             expected="two or more",
-            fix="Raise its replication factor, or tell its clients: it stops while its broker restarts, twice.",
+            fix="Raise its replication factor, or warn its clients: the partition is unavailable during both restarts of "
+            "its broker.",
         )
 
 
@@ -88,12 +90,12 @@ def _one_controller(seen: Surveyed) -> Iterator[Finding]:
         yield Finding(
             code="PF23",
             object="controller",
-            observed=f"active by their own gauges: {some(active) or 'none'}; "
-            f"/controller names {owner.broker_id if owner is not None else 'nobody'}",
-            expected="one broker, which /controller names",
-            fix="Find out why they disagree before migrating. If PF17 names a topic, cure that first: an election makes up "
-            "ids. If PF11 says that /controller is persistent, delete nothing. Then an election settles it: zookeeper-shell.sh "
-            "delete /controller, once.",
+            observed=f"active by their own gauges: {some(active) or 'none'}; /controller names "
+            f"{owner.broker_id if owner is not None else 'no broker'}",
+            expected="one active controller, the broker that /controller names",
+            fix="Find out why they disagree before you migrate. If PF17 names a topic, fix that first: an election makes up "
+            "topic ids. If PF11 says that /controller is persistent, delete nothing. Otherwise trigger one election: "
+            "zookeeper-shell.sh delete /controller.",
         )
 
 
@@ -110,7 +112,7 @@ def _settled_controller(seen: Surveyed) -> Iterator[Finding]:
             object="/controller",
             observed=f"broker {controller.broker_id} was elected {max(0, age.total_seconds()):.0f} s ago",
             expected=f"no election for {SETTLED_AFTER.total_seconds():.0f} s",
-            fix="Look whether controllers keep changing; wait until one stays.",
+            fix="Check whether the controller keeps changing. Wait until one stays.",
         )
 
 
@@ -121,7 +123,7 @@ def _log_dirs(seen: Surveyed) -> Iterator[Finding]:
             "log directories",
             seen.survey.why_missing("log directories"),
             "every log directory is online",
-            "Let our client describe the cluster (operation Describe on the resource Cluster).",
+            "Give the user of client_properties the operation Describe on the resource Cluster.",
         )
     for found in seen.survey.log_dirs or ():
         if found.is_offline:
@@ -130,9 +132,9 @@ def _log_dirs(seen: Surveyed) -> Iterator[Finding]:
                 object=f"broker-{found.broker_id} {found.path}",
                 observed="offline",
                 expected="online",
-                fix="First look whether its volume is mounted (findmnt), has room, and can be written: then mount or clean it "
-                "and restart the broker. Only if the disk is broken, replace it: it comes back empty, and what had its only "
-                "replica there is lost. A hybrid broker ends when a directory fails (KAFKA-16431).",
+                fix="Check that its volume is mounted (findmnt), has free space and is writable. Mount it or free space, "
+                "then restart the broker. Replace the disk only if it is broken: it comes back empty, and partitions "
+                "with their only replica there are lost. A hybrid broker stops when a log directory fails (KAFKA-16431).",
             )
 
 
@@ -151,7 +153,7 @@ def _described_dirs(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"its file names {some(sorted(in_file))}",
                 expected=f"those of the specification: {some(broker.log_dirs)}",
-                fix="Correct log_dirs in the cluster's specification: what is not described is not looked at.",
+                fix="Correct log_dirs in the cluster's specification: a directory that is not listed there is not checked.",
             )
         elif len(in_file) > 1:
             yield Finding(
@@ -160,7 +162,7 @@ def _described_dirs(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"{len(in_file)} log directories",
                 expected="to be known",
-                fix="Watch its disks: while it is hybrid, one that fails ends the whole broker (KAFKA-16431).",
+                fix="Watch its disks: a hybrid broker stops when one log directory fails (KAFKA-16431).",
             )
 
 
@@ -171,7 +173,7 @@ def _looks(seen: Surveyed, code: str, expected: str, severity: Severity) -> Iter
         if look is not None:
             yield name, look
         else:
-            fix = "Make python3 available to the driver on the node, or look yourself and accept this finding."
+            fix = "Make python3 available to the driver on the node. Or check it yourself and accept this finding."
             yield unverifiable(code, name, seen.survey.why_missing(f"look at {name}"), expected, fix, severity)
 
 
@@ -200,10 +202,10 @@ def _without_id(what: str) -> Finding:
         object=what,
         observed="no partition.metadata with a topic_id",
         expected=ID_OF_ZOOKEEPER,
-        fix="First see that no other directory of this topic has another id than /brokers/topics (a finding PF25 of its own). "
-        "Then restart the broker once, in ZooKeeper mode: it writes the file for each replica that it is assigned. Then make a "
-        "new plan. If the directory is named again, it is of no replica: stop the broker, move the directory out of the log "
-        "directory, start the broker.",
+        fix="Check that no other directory of this topic has an id that differs from /brokers/topics (each is a PF25 "
+        "finding of its own). Restart the broker once, in ZooKeeper mode: it writes the file for every replica assigned "
+        "to it. Make a new plan. If the finding names the directory again, it belongs to no replica: stop the broker, "
+        "move the directory out of the log directory, and start the broker.",
     )
 
 
@@ -236,17 +238,17 @@ def _room(seen: Surveyed) -> Iterator[Finding]:
                 f"{name} open files",
                 "the driver may not see the process's open files",
                 "room for a restart",
-                "Run the driver as the broker's user or as root, or look yourself.",
+                "Run the driver as the broker's user or as root. Or check it yourself and accept this finding.",
                 Severity.WARNING,
             )
         elif look.open_files > look.most_open_files * MOST_USED:
-            yield _short(f"{name} open files", f"{look.open_files} of {look.most_open_files}", "half of them at most")
+            yield _short(f"{name} open files", f"{look.open_files} of {look.most_open_files}", "at most half of the limit")
         if look.maps is not None and look.most_maps is not None and look.maps > look.most_maps * MOST_USED:
-            yield _short(f"{name} vm.max_map_count", f"{look.maps} of {look.most_maps}", "half of them at most")
+            yield _short(f"{name} vm.max_map_count", f"{look.maps} of {look.most_maps}", "at most half of the limit")
 
 
 def _short(what: str, observed: str, expected: str) -> Finding:
-    fix = "Raise the limit, or make room, before the broker restarts."
+    fix = "Raise the limit, or free some of it, before the broker restarts."
     return Finding(code="PF26", severity=Severity.WARNING, object=what, observed=observed, expected=expected, fix=fix)
 
 
@@ -259,8 +261,8 @@ def _controlled_shutdown(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed="controlled.shutdown.enable=false",
                 expected="true",
-                fix="Remove the setting and restart the broker once, at a quiet time: that restart still leaves partitions "
-                "without a leader until the controller notices, and no later one does.",
+                fix="Remove the setting and restart the broker once, at a quiet time. During that restart its partitions "
+                "have no leader until the controller notices; later restarts avoid this.",
             )
 
 
@@ -270,61 +272,64 @@ def _unmeasured(seen: Surveyed) -> Iterator[Finding]:
         code="PF27",
         severity=Severity.INFO,
         object="restarts",
-        observed="how long one takes is not measured",
+        observed="the duration of a restart is not measured",
         expected="a measured restart",
-        fix="Nothing has to be done: each broker is awaited until it has caught up. Restart one yourself to know beforehand.",
+        fix="No action is needed: the migration waits for each broker until it has caught up. To know the duration "
+        "beforehand, restart one broker yourself.",
     )
 
 
 CHECKS = (
     Check(
         code="PF22",
-        holds="every partition has a leader and all replicas in sync, and can spare any one broker",
-        because="a restart would take it below `min.insync.replicas`. Topics with one replica are a warning where the policy "
-        "gives them up",
+        holds="every partition has a leader and all replicas in sync, and can do without any one broker",
+        because="a restart would take a partition below `min.insync.replicas`. Topics with one replica are a warning if the "
+        "policy lists them in `may_be_unavailable`",
         source="a metadata request, `min.insync.replicas` of each topic, `/brokers/topics`",
-        unverifiable="ZooKeeper may not be read with our identity",
+        unverifiable="ZooKeeper does not let the configured identity read",
         of_look=(_replicas, _spareable),
         of_survey=(of_zookeeper("PF22", _single_replicas, Severity.WARNING),),
     ),
     Check(
         code="PF23",
-        holds="exactly one broker says that it is the controller, and `/controller` names it",
-        because="what disagrees now disagrees about what is copied. An election a moment ago is a warning",
+        holds="exactly one broker reports that it is the controller, and `/controller` names it",
+        because="two brokers that both act as controller write metadata that disagrees, and the migration copies it. An "
+        "election in the last minutes is a warning",
         source="`ActiveControllerCount` of each broker; `/controller` and when it was made",
         of_survey=(_one_controller, _settled_controller),
     ),
     Check(
         code="PF24",
         holds="all log directories are online, and are those of the specification",
-        because="a hybrid broker ends when one of its directories fails (KAFKA-16431), and one that is not described is not "
-        "looked at. More than one is a warning",
+        because="a hybrid broker stops when one of its log directories fails (KAFKA-16431), and a directory that is not "
+        "listed in the specification is not checked. Several log directories on one broker are a warning",
         source="DescribeLogDirs of each broker; `log.dirs` in its file",
-        unverifiable=f"our client may not describe the cluster; {NOT_TOLD}",
+        unverifiable=f"Kafka does not let the configured client describe the cluster; {NOT_TOLD}",
         of_survey=(_log_dirs, _described_dirs),
     ),
     Check(
         code="PF25",
-        holds="every partition's directory has a `partition.metadata` with the topic's id of ZooKeeper",
-        because="a hybrid broker fails on it (KAFKA-21022), and a KRaft broker takes the directory for astray and deletes it",
-        source="log directories of each broker, by a program that its driver runs there once",
+        holds="every partition directory has a `partition.metadata` with the topic id that ZooKeeper has",
+        because="a hybrid broker fails on it (KAFKA-21022), and a KRaft broker takes the directory for a stray one and "
+        "deletes it",
+        source="log directories of each broker, read by a program that the node driver runs once on its host",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_partition_ids,),
     ),
     Check(
         code="PF26",
         severity=Severity.WARNING,
-        holds="each broker has free disk, open files and memory maps to spare",
+        holds="each broker has spare disk space, open files and memory maps",
         because="a broker that reaches a limit while it restarts does not come back",
         source="`statvfs`, `/proc/<pid>/fd`, `limits` and `maps`, `vm.max_map_count`",
-        unverifiable="python3 cannot be run on the node, or may not look at the broker's process",
+        unverifiable="python3 cannot be run on the node, or may not inspect the broker's process",
         of_survey=(_room,),
     ),
     Check(
         code="PF27",
-        holds="controlled shutdown is on, and it is known how long a restart takes",
-        because="every broker is restarted twice; without controlled shutdown each time partitions are without a leader. How "
-        "long it takes is only told",
+        holds="controlled shutdown is on, and the duration of a restart is known",
+        because="every broker restarts twice, and without controlled shutdown its partitions have no leader each time. An "
+        "unknown duration is for information only",
         source="brokers' files",
         unverifiable=NOT_TOLD,
         of_survey=(_controlled_shutdown, _unmeasured),

@@ -9,8 +9,8 @@ from domain.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zookeeper, unve
 from domain.decisions import Finding, Severity
 from domain.observed.survey import ZooKeeperSurvey
 
-OBJECT, EXPECTED = f"{PREFIX}*", "what the policy has made can be made, and removed again"
-FIX = f"{WHAT_TO_DO[Canary.REMOVAL]} Or start it with neither canaries nor max_client_pause."
+OBJECT, EXPECTED = f"{PREFIX}*", "the objects that the policy creates as canaries can be created and deleted"
+FIX = f"{WHAT_TO_DO[Canary.REMOVAL]} Or start the migration with neither canaries nor max_client_pause."
 
 
 def _refused(seen: Surveyed) -> Iterator[Finding]:
@@ -27,8 +27,8 @@ def _left(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             code="PF42",
             severity=Severity.WARNING,
             object=what,
-            observed="left by a migration that is gone",
-            expected=f"nothing has a name of {PREFIX}*",
+            observed="left over from an earlier migration",
+            expected=f"no object has a name that begins with {PREFIX}",
             fix=f"Remove it: {command}",
         )
 
@@ -36,19 +36,20 @@ def _left(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code="PF41",
-        holds="where the policy has `canaries` or `max_client_pause`, what they make can be made, and removed again",
-        because="what may not be removed would stay, and a broker that cannot be tried holds the migration",
-        source="`delete.topic.enable` of every broker; requests about a reserved name that nobody has, which change nothing",
-        unverifiable="Kafka does not let us ask",
+        holds="if the policy has `canaries` or `max_client_pause`, the objects that they need can be created and deleted",
+        because="objects that cannot be deleted would remain, and a broker whose canary cannot run makes the migration wait",
+        source="`delete.topic.enable` of every broker; requests about a reserved name that does not exist, which change "
+        "nothing",
+        unverifiable="Kafka does not let the configured client ask",
         of_survey=(_refused,),
     ),
     Check(
         code="PF42",
         holds=f"no topic, ACL or user has the reserved prefix `{PREFIX}`",
-        because="a migration that is gone could not remove it. The finding has the command that does",
+        because="an earlier migration could not delete it. The finding has the command that does",
         source="`/brokers/topics`, `/kafka-acl/Group`, `/config/users`",
         severity=Severity.WARNING,
-        unverifiable="ZooKeeper may not be read with our identity",
+        unverifiable="ZooKeeper does not let the configured identity read",
         of_survey=(of_zookeeper("PF42", _left, Severity.WARNING),),
     ),
 )

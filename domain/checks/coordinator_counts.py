@@ -9,7 +9,7 @@ from domain.observed.coordinators import COORDINATED, Miscount, counters_seen, m
 from domain.observed.survey import ZooKeeperSurvey
 
 CODE = "PF46"
-EXPECTED = "every broker counts all partitions of it"
+EXPECTED = "every broker counts all partitions of this topic"
 
 
 def miscounted(found: Miscount, spec: ClusterSpec) -> Finding:
@@ -17,33 +17,36 @@ def miscounted(found: Miscount, spec: ClusterSpec) -> Finding:
     names = ", ".join(f"{spec.node_name(broker)} ({count})" for broker, count in found.counted.items())
     whom = COORDINATED[found.topic]
     so_far = (
-        f"All is well until one restarts: it counts all, and from then on brokers disagree about which of them coordinates "
-        f"which of the {whom}"
+        "No harm is done until one of these brokers restarts: it then counts all partitions, and brokers disagree about "
+        f"which of them coordinates which of the {whom}"
         if found.agree
-        else f"Brokers disagree already about which of them coordinates which of the {whom}"
+        else f"Brokers already disagree about which of them coordinates which of the {whom}"
     )
     return Finding(
         code=CODE,
         object=f"topic {found.topic}",
-        observed=f"it has {found.partitions} partitions. A broker counts them as it starts: those that started before somebody "
-        f"added some count fewer: {names}. {so_far}: clients are sent from one to the other, and what was committed is not "
-        "found (KIP-895)",
+        observed=f"it has {found.partitions} partitions. A broker counts them when it starts, so these brokers, started "
+        f"before partitions were added, count fewer: {names}. {so_far}: clients are sent from one broker to "
+        "another, and committed state is not found (KIP-895)",
         expected=EXPECTED,
-        fix=FIXES[found.topic] if found.agree else f"{FIXES[found.topic]} No restart makes it worse by now: each cures one.",
+        fix=FIXES[found.topic]
+        if found.agree
+        else (f"{FIXES[found.topic]} Restarts no longer make it worse: each one repairs its broker."),
     )
 
 
-KEEP_OFF = "Keep whatever gives topics more partitions off those of Kafka's own."
+KEEP_OFF = "Stop whatever adds partitions to Kafka's internal topics."
 FIXES = {
-    "__consumer_offsets": "Partitions cannot be taken away again, so let all brokers count alike, at a time that you choose: "
-    "write down what is committed (kafka-consumer-groups.sh --describe --all-groups), stop consumers, restart all brokers that "
-    "count fewer, one right after the other, each once the one before is in sync; then set the offsets of groups that have "
-    f"lost theirs (--reset-offsets --to-offset), and start consumers. {KEEP_OFF} Where no group keeps its offsets in Kafka, "
-    f"accept {CODE} in the policy.",
-    "__transaction_state": "Partitions cannot be taken away again, so let all brokers count alike, at a time that you choose: "
-    "stop transactional producers (Streams with exactly_once too), wait until their transactions have ended "
-    "(kafka-transactions.sh list), restart all brokers that count fewer, one right after the other, each once the one before "
-    f"is in sync, and start producers. {KEEP_OFF} Where nobody uses transactions, accept {CODE} in the policy.",
+    "__consumer_offsets": "Partitions cannot be removed, so all brokers have to count the same number. Choose a quiet time. "
+    "Save the committed offsets (kafka-consumer-groups.sh --describe --all-groups). Stop consumers. "
+    "Restart the brokers that count fewer, one after another, each when the one before is in sync. "
+    f"Restore offsets that groups have lost (--reset-offsets --to-offset). Start consumers. {KEEP_OFF} "
+    f"If no group keeps offsets in Kafka, accept {CODE} in the policy.",
+    "__transaction_state": "Partitions cannot be removed, so all brokers have to count the same number. Choose a quiet "
+    "time. Stop transactional producers (also Streams with exactly_once). Wait until their "
+    "transactions have ended (kafka-transactions.sh list). Restart the brokers that count fewer, one "
+    f"after another, each when the one before is in sync. Start producers. {KEEP_OFF} If no client "
+    f"uses transactions, accept {CODE} in the policy.",
 }
 
 
@@ -56,14 +59,14 @@ CHECKS = (
     Check(
         code=CODE,
         holds="every broker counts all partitions of `__consumer_offsets` and `__transaction_state`",
-        because="a broker counts them once, as it starts. Where somebody has added some since, as a script does that gives "
-        "every topic as many, all is well until the first restart: then brokers disagree who coordinates a group, commits "
-        "fail, and offsets that were committed are not found. Asked again right before each stop of a broker, and by "
-        "`blockers`",
-        source="when the znodes of their partitions were made, held against the start of each broker's process, and where the "
-        "topic is younger than that, against its `offsets.topic.num.partitions` and `transaction.state.log.num.partitions`. "
-        "Who cannot be known to count fewer is not told of",
-        unverifiable="we may not read these znodes",
+        because="a broker counts them once, when it starts. If partitions were added later, for example by a script that "
+        "gives every topic the same number, no harm is done until the first restart. From then on brokers disagree "
+        "about who coordinates a group, commits fail, and committed offsets are not found. Checked again right "
+        "before each stop of a broker, and by `blockers`",
+        source="creation times of the partitions' znodes, compared with the start of each broker's process. For a topic "
+        "younger than the process, its `offsets.topic.num.partitions` and `transaction.state.log.num.partitions` are "
+        "compared too. A broker is reported only if it certainly counts fewer",
+        unverifiable="ZooKeeper does not let the configured identity read these znodes",
         of_survey=(of_zookeeper(CODE, _counts),),
     ),
 )

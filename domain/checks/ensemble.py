@@ -26,18 +26,18 @@ def _servers(seen: Surveyed) -> Iterator[Finding]:
     modes = _modes(seen.survey.servers)
     for server, mode in zip(seen.survey.servers, modes, strict=True):
         if server.problem is not None:
-            yield _server(server, server.problem, "an answer", "Start it, or take it out of zookeeper.connect.")
+            yield _server(server, server.problem, "an answer", "Start it, or remove it from zookeeper.connect.")
         elif mode is None:
             yield _untold(server, "srvr", "PF09", Severity.BLOCKER)
         elif mode not in SERVING:
-            yield _server(server, f"mode {mode}", "leader or follower", "Look at its log: it has no quorum.")
+            yield _server(server, f"mode {mode}", "leader or follower", "It has no quorum: read its log.")
     if None not in modes and sum(mode in LEADING for mode in modes) != 1:
         yield Finding(
             code="PF09",
             object="ensemble",
             observed=f"modes {', '.join(map(str, modes))}",
             expected="one leader",
-            fix="Name all servers of one ensemble in zookeeper.connect, and look at the ensemble.",
+            fix="Name all servers of one ensemble in zookeeper.connect, and check the state of each (zkServer.sh status).",
         )
     if "standalone" in modes:
         yield Finding(
@@ -46,7 +46,7 @@ def _servers(seen: Surveyed) -> Iterator[Finding]:
             object="ensemble",
             observed="a single server",
             expected="three or more",
-            fix="If it fails during the migration, there is nothing that dual write or a way back could use.",
+            fix="If it fails during the migration, dual write and a rollback have nothing to work with.",
         )
 
 
@@ -65,8 +65,11 @@ def _load(seen: Surveyed) -> Iterator[Finding]:
             fix = "Wait until the ensemble keeps up with its clients."
             yield _slow(_server(server, observed, f"at most {MOST_OUTSTANDING}", fix))
         if server.latency is not None and server.latency > MOST_LATENCY_MS:
-            observed, expected = f"a latency of {server.latency:g} ms on average", f"at most {MOST_LATENCY_MS:g} ms"
-            fix = "Its disk is too slow, or its counters are old: reset them with srst."
+            observed, expected = f"an average latency of {server.latency:g} ms", f"at most {MOST_LATENCY_MS:g} ms"
+            fix = (
+                "Either its disk is too slow, or its counters are old. Reset the counters (echo srst | nc HOST PORT) and "
+                "make a new plan."
+            )
             yield _slow(_server(server, observed, expected, fix))
 
 
@@ -84,8 +87,8 @@ def _untold(server: EnsembleServer, word: str, code: str, severity: Severity) ->
         code,
         f"ZooKeeper {server.address}",
         f"{word} is not in its 4lw.commands.whitelist",
-        f"the server tells {'its mode and load' if word == 'srvr' else 'its clients'}",
-        f"Add {word} to 4lw.commands.whitelist and restart the server, or look yourself and accept this finding.",
+        f"the server reports {'its mode and load' if word == 'srvr' else 'its clients'}",
+        f"Add {word} to 4lw.commands.whitelist and restart the server. Or check it yourself and accept this finding.",
         severity,
     )
 
@@ -99,7 +102,7 @@ def _permissions(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             code="PF16",
             object="our own identity",
             observed=tree.refused,
-            expected="it may set /controller_epoch and delete /controller, as the way back has to",
+            expected="it may set /controller_epoch and delete /controller, which a rollback has to do",
             fix="Name an identity with all rights in digest_auth of the cluster's specification.",
         )
     for controller in seen.spec.controllers:
@@ -108,10 +111,11 @@ def _permissions(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             yield unverifiable(
                 "PF16",
                 seen.name(controller.id),
-                f"neither start command nor environment names {LOGIN_OPTION}; protected are {some(tree.protected, 3)}",
-                "the controller comes to ZooKeeper with an identity that may read, create, set and delete",
-                f"Add -D{LOGIN_OPTION}=… to its KAFKA_OPTS, as the brokers have it; or accept this finding where it has "
-                "another identity, such as a certificate.",
+                f"neither start command nor environment names {LOGIN_OPTION}, and these znodes are protected: "
+                f"{some(tree.protected, 3)}",
+                "the controller connects to ZooKeeper with an identity that may read, create, set and delete",
+                f"Add -D{LOGIN_OPTION}=… to its KAFKA_OPTS, as the brokers have it. If it uses another identity, such as a "
+                "certificate, accept this finding.",
             )
 
 
@@ -134,10 +138,10 @@ def _foreign(seen: Surveyed) -> Iterator[Finding]:
             code="PF19",
             severity=Severity.WARNING,
             object=f"client {session.client}",
-            observed=f"session {session.id:#x} on {address}, of no broker of this cluster",
+            observed=f"session {session.id:#x} from {address}, which is not a broker of this cluster",
             expected="none but brokers",
-            fix="Find out what it is (a schema registry, Cruise Control, a script with --zookeeper, another cluster): it "
-            "sees nothing of this cluster any more once ZooKeeper goes.",
+            fix="Find out what it is: a schema registry, Cruise Control, a script with --zookeeper, another cluster. It "
+            "loses sight of this cluster when ZooKeeper is removed.",
         )
 
 
@@ -183,33 +187,36 @@ def _sizes(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
                 object=what,
                 observed=f"{size} bytes",
                 expected=f"at most half of jute.maxbuffer, which is {limit} for controllers",
-                fix="Raise -Djute.maxbuffer on controllers, brokers and ZooKeeper servers alike, or delete what nobody needs "
-                "there: a larger answer ends the session, and whoever starts asks for it without end.",
+                fix="Raise -Djute.maxbuffer on controllers, brokers and ZooKeeper servers alike. Or delete what is not "
+                "needed there. A larger answer ends the session, and a process that starts then asks for it again "
+                "without end.",
             )
 
 
 CHECKS = (
     Check(
         code="PF09",
-        holds="every server of `zookeeper.connect` serves, one leads, and none is behind with its work",
-        because="until finalisation ZooKeeper is needed: for the copy, for dual write, for the way back",
+        holds="every server of `zookeeper.connect` serves, one leads, and none is behind with its requests",
+        because="ZooKeeper is needed until finalisation: for the copy, for dual write, and for a rollback",
         source="`srvr` of each server",
         unverifiable="the word `srvr` is not on the server's whitelist",
         of_survey=(_servers, _load),
     ),
     Check(
         code="PF16",
-        holds="controllers, and we, may read, create, set and delete all that Kafka has in ZooKeeper",
-        because="a controller without permission dies in its claim, and without it we could not lead the way back",
-        source="access lists of the znodes that are written; a transaction that cannot succeed, with our identity",
-        unverifiable="znodes are protected, and nothing shows that a controller will have an identity; or we may not read",
+        holds="controllers and Keeperless may read, create, set and delete all that Kafka has in ZooKeeper",
+        because="a controller without these rights dies when it claims the cluster, and without them Keeperless cannot roll "
+        "back",
+        source="access lists of the znodes that are written; a transaction with the configured identity that is built to fail",
+        unverifiable="znodes are protected and nothing shows that a controller will have an identity; or ZooKeeper does not "
+        "let the configured identity read",
         of_survey=(of_zookeeper("PF16", _permissions),),
     ),
     Check(
         code="PF19",
         severity=Severity.WARNING,
         holds="only brokers are connected to ZooKeeper",
-        because="whatever else reads or writes there goes blind when ZooKeeper goes",
+        because="any other client of ZooKeeper loses sight of the cluster when ZooKeeper is removed",
         source="`cons` of each server, the sessions in `/brokers/ids`, and the sockets of brokers' processes",
         unverifiable="the word `cons` is not on the server's whitelist",
         of_survey=(_foreign,),
@@ -218,9 +225,9 @@ CHECKS = (
         code="PF21",
         severity=Severity.WARNING,
         holds="the largest znode and the longest list of names are below half of `jute.maxbuffer`",
-        because="an answer that is larger ends the controller's session, again and again",
+        because="a larger answer ends the controller's session, again and again",
         source="all znodes that the copy reads, lists of notifications; `-Djute.maxbuffer` of the controllers",
-        unverifiable="ZooKeeper may not be read with our identity",
+        unverifiable="ZooKeeper does not let the configured identity read",
         of_survey=(of_zookeeper("PF21", _sizes, Severity.WARNING),),
     ),
 )

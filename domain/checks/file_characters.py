@@ -10,10 +10,10 @@ from domain.errors import Obstacle
 from domain.observed.observation import Observation
 
 CODE = "PF45"
-READABLE = "a file that Java can read: every \\ before a u has four hexadecimal digits after it"
+READABLE = "a file that Java can read: four hexadecimal digits after every \\u"
 CORRECT = (
-    "Write each backslash of a path twice (C:\\\\users), or use /. Correct it in whatever writes the file too. Then make a new "
-    "plan: the finding is gone."
+    "Write each backslash of a path twice (C:\\\\users), or use /. Correct it also in whatever writes the file. Then make a "
+    "new plan: the finding is gone."
 )
 
 
@@ -60,15 +60,15 @@ def _finding(where: str, same: list[OddCharacter]) -> Finding:
 
 _WORDS = {
     CharacterKind.BYTE_ORDER_MARK: (
-        "a byte order mark is part of the first name, so {key} is not set there",
+        "a byte order mark is part of the first name, so {key} is not set",
         "a file without a byte order mark",
         "Remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE, or save the file as UTF-8 without BOM. Then make a new plan.",
     ),
     CharacterKind.COMMENT: (
         "the # and what follows are part of the value of {key}",
-        "comments on lines of their own, not behind a value and not inside one",
-        "Move the comment to a line of its own, above the property. Restart the node. Then make a new plan. If the # is meant "
-        "as part of the value, leave it.",
+        "comments on lines of their own, not behind a value or inside one",
+        "Move the comment to a line of its own, above the property. Restart the node. Make a new plan. If the # belongs to "
+        "the value, leave it.",
     ),
     CharacterKind.LAST_BLANK: (
         "the value of {key} ends in a blank",
@@ -77,7 +77,7 @@ _WORDS = {
     ),
     CharacterKind.SWALLOWED_LINE: (
         "the backslash at the end makes the next line part of the value of {key}, so {other} is not set there",
-        "a backslash at the end of a line only where the value goes on",
+        "a backslash at the end of a line only if the value continues on the next",
         "Remove the backslash. In a path of Windows write each backslash twice, or use /. Then make a new plan.",
     ),
 }

@@ -8,7 +8,7 @@ from domain.decisions import Finding, Severity
 from domain.diagnosis.machines.file_owners import Sign
 
 CODE = "PF48"
-EXPECTED = "a file that nothing writes but the migration, as long as it runs"
+EXPECTED = "a file that only the migration writes while it runs"
 
 
 def _owned(seen: Surveyed) -> Iterator[Finding]:
@@ -27,11 +27,14 @@ def _finding(signs: tuple[Sign, ...], name: str, node: NodeSpec) -> Finding:
     hook = node.driver.configuration_management
     quoted = some((f"{sign.where} has `{sign.says}`" for sign in signs), 3)
     fix = (
-        "See that what is paused is what writes this file. Give it the file of the last stage before you approve finalize."
+        "Check that the tool that is paused is the one that writes this file. Before you approve finalize, give it the file "
+        "of the last stage."
         if hook is not None
-        else f"Find out what writes {node.properties_file}. Take that out of the start command, or name how to pause it in "
-        "configuration_management of the node's driver (docs/configuration-management.md). Then make a new plan. If nothing "
-        "writes it any more, remove the line, or accept this finding."
+        else (
+            f"Find out what writes {node.properties_file}. Take that out of the start command, or declare how to pause it "
+            "in configuration_management of the node's driver (docs/configuration-management.md). Then make a new plan. If "
+            "nothing writes the file any more, remove the line, or accept this finding."
+        )
     )
     return Finding(
         code=CODE,
@@ -46,14 +49,14 @@ def _finding(signs: tuple[Sign, ...], name: str, node: NodeSpec) -> Finding:
 CHECKS = (
     Check(
         code=CODE,
-        holds="nothing else writes a node's properties file",
-        because="a launcher or configuration management that writes the file again undoes the migration's lines, and the next "
-        "restart brings the node up in a mode in which the cluster has no place for it. Where `configuration_management` is "
+        holds="only Keeperless writes a node's properties file",
+        because="a launcher or configuration management that rewrites the file removes the migration's lines. At its next "
+        "restart the node then starts in a mode that the cluster does not accept. If `configuration_management` is "
         "declared for the node, it is paused: a warning",
-        source="banners in the comments of brokers' files (as `Maintained by Ansible`); placeholders in values of brokers' "
-        "files and of `base_properties` (as `${strimzienv:…}`); `start_command`, and the scripts that it names: commands that "
-        "copy to the file or write it. Only the sign itself is quoted",
-        unverifiable="a script that `start_command` names may not be read: a warning",
+        source="banners in the comments of brokers' files (`Maintained by Ansible`); placeholders in values of brokers' "
+        "files and of `base_properties` (`${strimzienv:…}`); commands in `start_command`, and in the scripts that it "
+        "names, that copy to the file or write it. The finding quotes only the sign itself",
+        unverifiable="a script that `start_command` names cannot be read: a warning",
         of_survey=(_owned,),
     ),
 )

@@ -8,8 +8,8 @@ from domain.cluster import ControllerSpec, NodeSpec
 from domain.decisions import Finding, Severity
 from domain.diagnosis.machines.start_place import JavaTrial
 
-EXPECTED = "a JVM starts there with Kafka's jars, and takes the file"
-BY_HAND = "See yourself that its java starts, and that nobody has touched its jars."
+EXPECTED = "a JVM with Kafka's jars starts there and accepts the file"
+BY_HAND = "Check on the node that its java starts and that its jars are unchanged."
 
 
 def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
@@ -18,11 +18,11 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
         return Finding(
             code=CODE,
             object=f"{name} {node.properties_file}",
-            observed=f"Kafka has not read the file that the stage {trial.stage} makes of it: {trial.refused}, and its java "
-            "alone does",
+            observed=f"Kafka did not finish reading the file for the stage {trial.stage}: {trial.refused}. Its java alone "
+            "starts",
             expected=EXPECTED,
-            fix="Look whether what that file names answers there: a file that a config provider or a key store reads, on a "
-            "mount that hangs. Where java itself hung only just then, that is over with the next try.",
+            fix="Check whether what that file refers to answers: a file that a config provider or a keystore reads, on a "
+            "mount that hangs. If only java itself hung at that moment, the next try succeeds.",
         )
     if trial.refused is not None:
         return _refused(trial, name, node)
@@ -32,23 +32,22 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
         return Finding(
             code=CODE,
             object=name,
-            observed=f"its JVM would end as it starts, because an agent of it does: {trial.agents}: {trial.failed}",
+            observed=f"its JVM would exit at the next start, because an agent fails: {trial.agents}: {trial.failed}",
             expected=EXPECTED,
-            fix="The process that runs goes on with what its agent read as it was started. Mend the file that is named, or put "
-            "the one of before back (a file of passwords must be readable by its owner alone, who must be the user that "
-            "starts the node: chown, chmod 600); where it is the agent itself, its jar or its options in the node's start "
-            "command.",
+            fix="Correct the file that is named, or restore the previous one. A password file must be readable only by its "
+            "owner, the user that starts the node (chown, chmod 600). If the agent itself is at fault, correct its jar "
+            "or its options in the node's start command. The running process is not affected: its agent read these "
+            "files when it started.",
         )
     tried = f"{trial.command} -cp '{node.class_path}' kafka.Kafka --version"
     return Finding(
         code=CODE,
         object=name,
-        observed=f"a trial of its java failed, by the user and in the place from which it would be started: `{tried}`: "
-        f"{trial.failed}",
+        observed=f"a trial of its java failed, with the user and the place of a real start: `{tried}`: {trial.failed}",
         expected=EXPECTED,
-        fix="Run that command there by hand, as the user of keeperless-activities, and mend what it says: a java that was "
-        "removed or replaced, jars that are damaged or may not be read, a security program that does not allow them "
-        "(fapolicyd, SELinux, AppArmor: their logs), a limit of memory or of threads.",
+        fix="Run that command on the node, as the user of keeperless-activities, and fix what it reports. Likely causes: "
+        "java was removed or replaced; jars are damaged or unreadable; a security program blocks them (fapolicyd, "
+        "SELinux, AppArmor: see their logs); a limit of memory or threads.",
     )
 
 
@@ -63,7 +62,7 @@ def _refused(trial: JavaTrial, name: str, node: NodeSpec) -> Finding:
     return Finding(
         code=CODE,
         object=f"{name} {node.properties_file}",
-        observed=f"Kafka does not take {what}{told}: {trial.refused}",
+        observed=f"Kafka does not accept {what}{told}: {trial.refused}",
         expected=EXPECTED,
         fix=f"Correct the key that it names in {source}{command}, and in whatever writes it. Then make a new plan.",
     )
@@ -83,24 +82,23 @@ def _tried(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="a JVM starts on each node with Kafka's jars, and takes its file as it will be at every stage; and Java reads in "
-        "it what people read",
-        because="a node that runs has all in memory that it needs, and does not show that it could not start again: its java "
-        "was replaced or removed, a jar is damaged or may not be read any more, a security program blocks it, a limit leaves "
-        "no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
-        "healthy node. And a controller's base file may have what Kafka takes from brokers only. Asked again right before "
-        "each stop, of the file that is about to be written. In its text a `#` behind a value, a blank at its end, a byte "
-        "order mark or a backslash that swallows the next line is a warning, if Kafka starts with it; an escape that Java "
-        "cannot read is a blocker",
-        source="brokers' files and `base_properties`, line by line; `kafka-storage.sh info` of each file that the migration "
-        "will write, with the overrides of the node's start command, by the java of the node's process, or of its environment "
-        "where it does not run yet, with the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no "
-        "port of the node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, and no other "
-        "agent: Kafka reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
-        "for each",
-        unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, python3 "
-        "cannot be run there, or its file has values from another config provider than Kafka's for files and directories (then "
-        "only its java is tried): a warning",
+        holds="a JVM with Kafka's jars starts on each node and accepts its file as it will be at every stage; and the "
+        "file's characters mean to Java what they seem to mean",
+        because="a running node has all that it needs in memory, so it does not show that it could not start again: its "
+        "java was replaced, a jar is damaged or unreadable, a security program blocks it, a limit leaves no room. "
+        "Or its file has a setting that Kafka accepts in one mode only. The migration's restart would take down a "
+        "healthy node. Checked again right before each stop, with the file about to be written. A `#` behind a "
+        "value, a trailing blank, a byte order mark or a backslash that swallows the next line is a warning if "
+        "Kafka starts with it; an escape that Java cannot read is a blocker",
+        source="brokers' files and `base_properties`, line by line. Then `kafka-storage.sh info` on each file that the "
+        "migration will write, with the overrides of the start command and the jars of `kafka_home`. It runs with "
+        "the java of the node's process (or of its environment if it does not run yet), in a JVM of 64 MiB. That JVM "
+        "opens no port and no log of the node; a JMX exporter, Jolokia or remote JMX gets a free port, and other "
+        "agents are left out. Kafka reads the file as at a start. The node driver runs it; the file goes through a "
+        "pipe; one second of one CPU for each",
+        unverifiable="the node's process is not a plain `java … kafka.Kafka`; its command line cannot be read; python3 "
+        "cannot be run there; or the file takes values from a config provider other than Kafka's for files and "
+        "directories (then only java itself is tried): a warning",
         of_survey=(of_survey, _tried),
     ),
 )

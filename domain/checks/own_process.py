@@ -8,10 +8,10 @@ from domain.decisions import Finding, Severity
 
 CODE = "PF47"
 EXPECTED = "its pid file names the process that has its log directories open"
-ON_ITS_DATA = "its process holds the locks of the log directories that the specification names, and of no others"
+ON_ITS_DATA = "its process holds the locks of exactly those log directories that the specification names"
 LOOK_YOURSELF = (
-    "Make python3 available to the driver on the node, or compare its pid file with `fuser` of the `.lock` of its log "
-    "directories yourself, and accept this finding."
+    "Make python3 available to the driver on the node. Or compare its pid file with `fuser` on the `.lock` of its log "
+    "directories, and accept this finding."
 )
 
 
@@ -21,23 +21,29 @@ def beside(held_by: Sequence[str], name: str, node: NodeSpec) -> Finding | None:
         return None
     pid_file = node.driver.service.pid_file
     right = held_by[0].partition(" ")[0]
-    cure = f"Write the node's own process there: echo {right} > {pid_file}" if len(held_by) == 1 else "Find out which it is"
+    cure = (
+        f"Write the process id of the node itself there: echo {right} > {pid_file}"
+        if len(held_by) == 1
+        else "Find out which it is"
+    )
     return Finding(
         code=CODE,
         object=name,
         observed=f"{pid_file} names a process that has none of its log directories open: process {', '.join(held_by)} has. A "
-        "stop would end the one that is named, a wrapper most likely, the node might go on, and a second one would be started "
-        "on the same data",
+        "stop would end the named process, most likely a wrapper. The node might keep running, and a second one "
+        "would be started on the same data",
         expected=EXPECTED,
-        fix=f"{cure}. Whatever has started it so (a script that calls java, or kafka-server-start.sh, without `exec` before "
-        "it) is to be corrected before it starts a node again.",
+        fix=f"{cure}. Correct what started it this way (a script that calls java or kafka-server-start.sh without `exec`) "
+        "before it starts a node again.",
     )
 
 
 def astray(unheld: Sequence[str], elsewhere: Sequence[str], name: str, node: NodeSpec) -> Finding | None:
     """`unheld`: its log directories whose lock its process does not hold; `elsewhere`: others whose lock it holds."""
     found = [f"does not hold the lock of {', '.join(unheld)}"] if unheld else []
-    found += [f"holds the lock of {', '.join(elsewhere)}, which is no log directory of the specification"] if elsewhere else []
+    found += (
+        [f"holds the lock of {', '.join(elsewhere)}, which is not a log directory of the specification"] if elsewhere else []
+    )
     if not found:
         return None
     return Finding(
@@ -52,8 +58,8 @@ def astray(unheld: Sequence[str], elsewhere: Sequence[str], name: str, node: Nod
 
 def blind(paths: Sequence[str]) -> str:
     """Why its locks could not be seen."""
-    where = "neither its open files nor /proc/locks show it to the user of keeperless-activities"
-    return f"whether its process holds the lock of {', '.join(paths)} could not be seen: {where}"
+    where = "neither its open files nor /proc/locks show this to the user of keeperless-activities"
+    return f"cannot see whether its process holds the lock of {', '.join(paths)}: {where}"
 
 
 def unseen(why: str, name: str) -> Finding:
@@ -82,12 +88,13 @@ def _own(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="the process that a node's pid file names has that node's data open, and holds the locks of its log directories",
-        because="where a wrapper that has started java as its child is named, SIGTERM ends the wrapper, and java goes on: it "
-        "looks as if the node had stopped, and a second one is started beside it on the same data, which only the lock of the "
-        "log directories keeps off. And a process on another, empty directory starts without a word, with empty partitions. "
-        "Asked again right before each stop, and the locks after each start: without them the node is not proven well",
-        source="who has the `.lock` of its log directories open, by /proc/PID/fd, or where that may not be read by /proc/locks",
+        holds="the process that a node's pid file names has that node's data open and holds the locks of its log directories",
+        because="if the pid file names a wrapper, SIGTERM ends the wrapper and java keeps running. The node seems to have "
+        "stopped, and a second one is started on the same data, kept off only by the lock of the log directories. "
+        "And a process on another, empty directory starts without an error, with empty partitions. Checked again "
+        "right before each stop; the locks also after each start, as part of the proof that the node is healthy",
+        source="the process that has the `.lock` of the log directories open, from /proc/PID/fd, or from /proc/locks if "
+        "that cannot be read",
         unverifiable="python3 cannot be run on the node, or neither of the two shows the locks of its process",
         of_survey=(_own,),
     ),

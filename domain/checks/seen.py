@@ -124,7 +124,7 @@ def of_zookeeper(
                 code,
                 "ZooKeeper",
                 seen.survey.why_missing("survey of zookeeper"),
-                "all that Kafka's copy reads can be read",
+                "everything that Kafka's copy reads can be read",
                 "Name an identity that may read everything in digest_auth.",
                 severity,
             )
@@ -141,10 +141,10 @@ def unverifiable(code: str, what: str, missing: str, expected: str, fix: str, se
 
 
 NOT_READ = "given by a configuration provider, not read"
-NOT_TOLD = "a configuration provider gives the value, and the broker does not say what it runs with"
+NOT_TOLD = "a configuration provider gives the value, and the broker does not report what it runs with"
 READ_IT = (
-    "Let the user of client_properties describe the cluster's configs (DescribeConfigs) and start the broker: then it says "
-    "itself what it runs with. Or read the value on the node, compare it, and accept this finding."
+    "Let the user of client_properties describe the cluster's configs (DescribeConfigs) and start the broker: it then "
+    "reports the value itself. Or read the value on the node, compare it, and accept this finding."
 )
 
 

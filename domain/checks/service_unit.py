@@ -20,7 +20,7 @@ def ending_with(unit: StartUnit) -> Finding | None:
         return _ending_at_logout(unit)
     if unit.kill_mode in {"process", "none"}:
         return None
-    told = f"KillMode={unit.kill_mode}" if unit.kill_mode else "whose KillMode `systemctl show` does not show"
+    told = f"KillMode={unit.kill_mode}" if unit.kill_mode else "whose KillMode `systemctl show` does not report"
     systemctl = "systemctl --user" if unit.is_users else "systemctl"
     return Finding(
         code=CODE,
@@ -41,8 +41,8 @@ def _ending_at_logout(unit: StartUnit) -> Finding:
         object="keeperless-activities",
         observed=f"the nodes that it starts are in {unit.name}, {why}: a logout ends them too",
         expected="nodes outlive it, and the session in which it was started",
-        fix=f"{cure} as a system service, with KillMode=process. Then restart from there the nodes that it has started "
-        "already, unless its user lingers.",
+        fix=f"{cure} as a system service, with KillMode=process. If its user does not linger, restart from there the nodes "
+        "that it has already started.",
     )
 
 
@@ -52,10 +52,10 @@ def unwritable(place: StartPlace) -> Finding | None:
         return None
     inherits = f" ({', '.join(place.unit.inherits)})" if place.unit.inherits else ""
     observed = (
-        f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} can "
-        "only be read"
+        f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} are "
+        "read-only"
     )
-    return _of_sandbox(place.unit, observed, "nodes that it starts can write what they wrote before")
+    return _of_sandbox(place.unit, observed, "nodes that it starts can write to the same directories as before")
 
 
 def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
@@ -66,10 +66,10 @@ def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
     return Finding(
         code=CODE,
         object=name,
-        observed=f"its start appends to what it cannot open: {told}",
+        observed=f"its start command appends to a file that cannot be opened: {told}",
         expected="what keeperless-activities starts can write its output",
-        fix="If log rotation gives the file to another user (`create` of logrotate), correct that first. Then give that file "
-        "to the user of keeperless-activities (chown). Or remove it, if it is not needed: a start creates it again.",
+        fix="If log rotation gives the file to another user (`create` of logrotate), correct that first. Give the file to "
+        "the user of keeperless-activities (chown). Or remove it if it is not needed: the start creates it again.",
     )
 
 
@@ -82,10 +82,11 @@ def kept_out(denied: Sequence[tuple[str, str]], name: str) -> Finding | None:
         code=CODE,
         object=name,
         observed=f"after a restart it could not use its own files: {told}",
-        expected="the user that a node starts as may read its file and its jars, and write its data",
-        fix="Give them back to that user: chown -R of the directory, chmod u+rwX, and for what it only reads chmod o+rX or its "
-        "group. Then correct the cause, or it comes again. Files of root in its data come from a start by hand as root (sudo "
-        "kafka-server-start.sh). Modes without `other` come from an installation under umask 077, or from a hardening script.",
+        expected="the user that the node starts as may read its file and its jars, and write its data",
+        fix="Give the files back to that user: chown -R and chmod u+rwX on the directory; for files that it only reads, "
+        "chmod o+rX or its group. Then correct the cause, or it happens again. Root's files in its data come from a "
+        "manual start as root (sudo kafka-server-start.sh). Modes without `other` come from an installation under umask "
+        "077 or from a hardening script.",
     )
 
 
@@ -105,12 +106,13 @@ def short_lived(place: StartPlace) -> Finding | None:
     return Finding(
         code=CODE,
         object="limits of keeperless-activities",
-        observed=f"what it starts inherits its limit of {seconds} s of CPU time (RLIMIT_CPU): the kernel kills a node that has "
-        "used as much",
+        observed=f"what it starts inherits its limit of {seconds} s of CPU time (RLIMIT_CPU): the kernel kills a node that "
+        "has used that much",
         expected="no limit of CPU time for nodes",
         fix=f"{_outlived_first(place.unit)}Remove that limit where keeperless-activities is started: LimitCPU= of its unit "
-        "(for a share of the CPU use CPUQuota=), `ulimit -t`, or cpu in /etc/security/limits.d. Then restart "
-        "keeperless-activities. For each node that it has started already, run `prlimit --pid PID --cpu=unlimited:unlimited`.",
+        "(to limit the share of CPU use CPUQuota=), `ulimit -t`, or cpu in /etc/security/limits.d. Restart "
+        "keeperless-activities. For each node that it has already started, run `prlimit --pid PID "
+        "--cpu=unlimited:unlimited`.",
     )
 
 
@@ -122,12 +124,12 @@ def with_small_files(place: StartPlace) -> Finding | None:
     return Finding(
         code=CODE,
         object="limit of file sizes of keeperless-activities",
-        observed=f"what it starts inherits its limit of {largest / MIB:.4g} MiB for a file (RLIMIT_FSIZE): a write of Kafka's "
-        "beyond that fails, and its log directory with it",
+        observed=f"what it starts inherits its limit of {largest / MIB:.4g} MiB for a file (RLIMIT_FSIZE): a larger write of "
+        "Kafka fails, and with it the log directory",
         expected="files of 2 GiB, as large as a segment may be",
-        fix=f"{_outlived_first(place.unit)}Remove that limit where keeperless-activities is started: `ulimit -f` of the shell, "
-        "LimitFSIZE= of its unit, or fsize in /etc/security/limits.d. Then restart keeperless-activities. For each node that "
-        "it has started already, run `prlimit --pid PID --fsize=unlimited:unlimited`.",
+        fix=f"{_outlived_first(place.unit)}Remove that limit where keeperless-activities is started: `ulimit -f` of the "
+        "shell, LimitFSIZE= of its unit, or fsize in /etc/security/limits.d. Restart keeperless-activities. For each "
+        "node that it has already started, run `prlimit --pid PID --fsize=unlimited:unlimited`.",
     )
 
 
@@ -140,12 +142,13 @@ def filtered(place: StartPlace) -> Finding | None:
     return Finding(
         code=CODE,
         object="system calls of keeperless-activities",
-        observed="what it starts inherits its filter of system calls (Seccomp: 2 in its /proc/PID/status), and the running "
-        "process has none: under it a broker may start and follow, but serve neither followers nor consumers (sendfile)",
+        observed="what it starts inherits its filter of system calls (Seccomp: 2 in its /proc/PID/status), which the "
+        "running process does not have. Under it a broker may start and follow, but fail to serve followers and "
+        "consumers (sendfile)",
         expected="no filter of system calls for nodes",
-        fix=f"{_outlived_first(place.unit)}Remove the filter where keeperless-activities is started ({FILTER} of its unit, or "
-        "the seccomp profile of a container). Then restart keeperless-activities. If brokers are known to serve under that "
-        "filter, accept this finding instead.",
+        fix=f"{_outlived_first(place.unit)}Remove the filter where keeperless-activities is started ({FILTER} of its unit, "
+        "or the seccomp profile of a container). Restart keeperless-activities. If you know that brokers serve under "
+        "that filter, accept this finding instead.",
     )
 
 
@@ -158,15 +161,15 @@ def out_of_the_sandbox(unit: StartUnit) -> str:
     systemctl = "systemctl --user" if unit.is_users else "systemctl"
     return (
         f"{_outlived_first(unit)}Run `{systemctl} edit {unit.name}`, and remove what Kafka cannot work with (ReadWritePaths= "
-        f"opens single directories). Run `{systemctl} daemon-reload`. Then restart {unit.name}: what runs keeps the settings "
-        "that it was started with."
+        f"opens single directories). Run `{systemctl} daemon-reload`. Restart {unit.name}: a running process keeps the "
+        "settings that it was started with."
     )
 
 
 def _outlived_first(unit: StartUnit | None) -> str:
     """What to do before keeperless-activities is restarted."""
     is_outlived = unit is None or unit.kill_mode in {"process", "none"}
-    return "" if is_outlived else "Give it KillMode=process first, or its restart ends every node that it has started. "
+    return "" if is_outlived else "Set KillMode=process first; otherwise its restart ends every node that it has started. "
 
 
 def _outlived(seen: Surveyed) -> Iterator[Finding]:
@@ -188,16 +191,16 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="nodes that keeperless-activities starts are not ended with it, and can start in its unit, and write there",
-        because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
-        "restart of keeperless-activities would stop every node that was restarted so far, at the same time. So does a logout "
-        "if users' processes do not outlive it",
-        source="the control group of what is run on the node, `systemctl show --property=KillMode`; for a user's unit whether "
-        "that user lingers, for a session KillUserProcesses of logind. Before each stop also whether the node's directories "
-        "can be written from inside that unit: what is started there inherits its sandbox, its limit of CPU time, and its "
-        "filter of system calls, if the running process has none. Files to which a start appends are opened in the same way, "
-        "which changes nothing in them. The node's own file, its jars and its data are compared, by owner, group and mode, "
-        "with the user to which its start command switches (setpriv, runuser, sudo, gosu …), or else with its present user",
+        holds="nodes that keeperless-activities starts outlive it, and can start and write inside its unit",
+        because="systemd ends every process in the control group of a unit with the unit, unless its KillMode prevents "
+        "that. A restart of keeperless-activities would stop every node restarted so far, at the same time. A "
+        "logout does the same if users' processes do not outlive it",
+        source="the control group of programs run on the node, and `systemctl show --property=KillMode`; for a user's unit "
+        "whether that user lingers, for a session KillUserProcesses of logind. Before each stop also whether the "
+        "node's directories are writable inside that unit, whose sandbox, CPU limit and system call filter a new "
+        "process inherits. Files to which the start command appends are opened in the same way, without a change. "
+        "Owner, group and mode of the node's file, jars and data are compared with the user to which its start "
+        "command switches (setpriv, runuser, sudo, gosu …), or else with its present user",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

@@ -14,8 +14,8 @@ from domain.decisions import Finding
 from domain.observed.survey import Certificate, ListenerSecurity
 
 CODE = "PF29"
-EXPECTED = "what it has for the controllers' listener opens, is trusted and is let in"
-BY_HAND = "Try it by hand with what is missing here, and accept this finding."
+EXPECTED = "its files for the controllers' listener open, its certificate is trusted, and its login is accepted"
+BY_HAND = "Try it by hand with the missing part, and accept this finding."
 
 
 def brokers_let_in(seen: Surveyed) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def brokers_let_in(seen: Surveyed) -> Iterator[Finding]:
             elif login.problem is not None:
                 fix = (
                     "Correct the keystore, truststore or login that the controller gets: the first broker's, or its "
-                    "base_properties. Controllers tell brokers through this listener what they lead."
+                    "base_properties. Through this listener controllers send brokers the partitions that they lead."
                 )
                 yield _wrong(what, login.problem, expected, fix)
 
@@ -83,14 +83,14 @@ def certificates_serve(seen: Surveyed) -> Iterator[Finding]:
             continue
         yield from _in_time(seen, what, certificate)
         if not certificate.can_serve:
-            fix = "Have one signed for servers and clients: a controller is both."
+            fix = "Have one signed for both servers and clients: a controller is both."
             yield _wrong(what, "its extended key usage is not for servers", "serverAuth", fix)
         if not is_named(controller.host, certificate.names) and any(other.checks_names for other in others.values()):
             yield _wrong(
                 what,
                 f"it is for {some(certificate.names) or 'no name'}",
-                f"{controller.host}, as which others know it",
-                "Have one signed for that name, or describe the controller by a name that it has.",
+                f"{controller.host}, the name under which others reach it",
+                "Have one signed for that name, or give the controller a host name that the certificate has.",
             )
         yield from _disbelieved(seen, what, controller.id, others)
 
@@ -98,8 +98,8 @@ def certificates_serve(seen: Surveyed) -> Iterator[Finding]:
 def _in_time(seen: Surveyed, what: str, certificate: Certificate) -> Iterator[Finding]:
     now = seen.observation.ended_at
     if certificate.since > now:
-        fix = "Wait, or correct the clock of whoever signs."
-        yield _wrong(what, f"it is valid from {certificate.since:%Y-%m-%d %H:%M} on", "it is valid now", fix)
+        fix = "Wait, or correct the clock of the machine that signs."
+        yield _wrong(what, f"it is valid only from {certificate.since:%Y-%m-%d %H:%M}", "it is valid now", fix)
     yield from until_finding(CODE, what, certificate.until, now)
 
 
@@ -108,9 +108,9 @@ def _disbelieved(seen: Surveyed, what: str, shown: int, by: dict[int, ListenerSe
     if names:
         yield _wrong(
             what,
-            f"the truststores of {some(names)} lead to none that signed it",
-            "everybody who meets it believes it",
-            "Add its authority to their truststores, or have it signed by one that is there.",
+            f"the truststores of {some(names)} contain no authority that signed it",
+            "every node that connects to it trusts it",
+            "Add its authority to their truststores, or have it signed by one that they contain.",
         )
 
 
@@ -143,15 +143,20 @@ def logins_are_accepted(seen: Surveyed) -> Iterator[Finding]:
             continue
         deaf = [seen.name(c.id) for c, server in _controllers(seen) if security.mechanism not in server.enabled]
         if deaf:
-            fix = "Set sasl.mechanism.controller.protocol and sasl.enabled.mechanisms to agree on brokers and controllers."
-            yield _wrong(what, f"{security.mechanism} is not enabled on {some(deaf)}", "one that controllers offer", fix)
+            fix = (
+                "Set sasl.mechanism.controller.protocol and sasl.enabled.mechanisms to the same mechanism on brokers and "
+                "controllers."
+            )
+            yield _wrong(
+                what, f"{security.mechanism} is not enabled on {some(deaf)}", "a mechanism that controllers offer", fix
+            )
         elif security.login is None:
             why = (
-                "the properties hold no login of PLAIN for it, or a class of somebody's own decides about it"
+                "the properties have no PLAIN login for it, or a custom class decides about it"
                 if security.mechanism == "PLAIN"
-                else f"a login by {security.mechanism} can be tried only when a controller runs"
+                else f"a login with {security.mechanism} can be tried only when a controller runs"
             )
-            yield unverifiable(CODE, what, why, "every controller lets it in", BY_HAND)
+            yield unverifiable(CODE, what, why, "every controller accepts its login", BY_HAND)
         else:
             yield from _refused(seen, what, security)
 
@@ -163,12 +168,12 @@ def _refused(seen: Surveyed, what: str, client: ListenerSecurity) -> Iterator[Fi
     wrong = [
         name for name, login in servers if login.accepts.get(client.login.user, client.login.password) != client.login.password
     ]
-    for names, why in ((strange, f"user {client.login.user} is not known to"), (wrong, "its password is another one at")):
+    for names, why in ((strange, f"user {client.login.user} is unknown to"), (wrong, "its password differs from the one at")):
         if names:
             yield _wrong(
                 what,
                 f"{why} {some(names)}",
-                "every controller lets it in",
+                "every controller accepts its login",
                 f'Put user_{client.login.user}="…" with its password into the login of the controllers\' listener, '
                 f"listener.name.{seen.spec.controller_listener.lower()}.plain.sasl.jaas.config.",
             )

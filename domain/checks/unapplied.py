@@ -12,7 +12,7 @@ from domain.redaction import is_shown, shown_name
 CODE = "PF44"
 
 
-PART = "what brokers run with"
+PART = "the values that brokers run with"
 
 
 PROVIDED = "${"
@@ -26,12 +26,12 @@ SAME_ID = {"node.id": "broker.id", "broker.id": "node.id"}
 HIDDEN = "a value that is not shown"
 
 
-EXPECTED = "a restart puts nothing into force but the migration's own lines"
+EXPECTED = "a restart applies only the migration's own lines"
 
 
 FIX = (
-    "Put those lines back as they were, in the file and in whatever writes it. If they are meant, restart {} yourself first, "
-    "and see that it serves."
+    "Put those lines back as they were, in the file and in whatever writes it. If they are meant, first restart {} yourself "
+    "and check that it serves."
 )
 
 
@@ -95,9 +95,9 @@ def outvoting(
         yield Finding(
             code=CODE,
             object=f"{name} {override.key}",
-            observed=f"the start command gives `--override {given}`, and Kafka takes that before {node.properties_file}: what "
-            "the migration writes there for this key has no effect",
-            expected="no override of a key that the migration sets or removes, nor of where the data is",
+            observed=f"the start command gives `--override {given}`, which Kafka prefers to {node.properties_file}: the line "
+            "that the migration writes for this key has no effect",
+            expected="no override of a key that the migration sets or removes, nor of the data directories",
             fix=_without_override(override.key, where, name, node, role),
         )
 
@@ -108,5 +108,5 @@ def _without_override(key: str, where: str, name: str, node: NodeSpec, role: Rol
         return f"Take `--override {key}` out of {where}. The migration writes this key into {node.properties_file}. {plan}."
     return (
         f"Write the line {key} with this value into {node.properties_file}. Take `--override {key}` out of {where}. Restart "
-        f"{name} and see that it serves. {plan}."
+        f"{name} and check that it serves. {plan}."
     )

@@ -17,5 +17,5 @@ def until_finding(code: str, what: str, until: datetime, now: datetime) -> Itera
             object=what,
             observed=f"its certificate is valid until {until:%Y-%m-%d %H:%M}",
             expected=f"{LEAST_VALIDITY.days} days or more from now",
-            fix="Renew it first: the migration must not end in an expired certificate.",
+            fix="Renew it first: the migration must not end with an expired certificate.",
         )

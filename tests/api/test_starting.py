@@ -303,7 +303,7 @@ async def test_which_cluster_it_is_cannot_be_accepted(api: Any, expect_problem: 
     (error,) = problem["errors"]
     assert error["field"] == "policy"
     assert code in error["message"]
-    assert "which cluster this is" in error["message"]
+    assert "identifies the cluster" in error["message"]
 
 
 ACCEPTED = {"code": "PF06", "object": "*", "by": "ann", "reason": "a test cluster"}

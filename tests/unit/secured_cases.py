@@ -55,7 +55,7 @@ def secured_cases(seen: Observation, logged_in: Observation, spec: ClusterSpec) 
             "CONTROLLER, broker-2: not looked at",
         ),
         "a certificate that ends soon": of_certificate("valid until", until=NOW + timedelta(days=3)),
-        "a certificate of tomorrow": of_certificate("valid from", since=NOW + timedelta(days=1)),
+        "a certificate of tomorrow": of_certificate("valid only from", since=NOW + timedelta(days=1)),
         "a certificate of clients only": of_certificate("not for servers", can_serve=False),
         "a certificate of another host": of_certificate("it is for 10.9.9.9", names=("10.9.9.9",)),
         "a certificate that brokers do not believe": (
@@ -83,11 +83,9 @@ def secured_cases(seen: Observation, logged_in: Observation, spec: ClusterSpec) 
             "PF29",
             "certificate of broker-2, as a client: its certificate is valid until",
         ),
-        "a user that a controller does not know": of_login(
-            "kafka is not known to controller-3002", 3002, login("one", "other")
-        ),
+        "a user that a controller does not know": of_login("kafka is unknown to controller-3002", 3002, login("one", "other")),
         "a password that differs": of_login("another one at controller-3001", 2, login("two")),
-        "a login in a JAAS file": of_login("hold no login of PLAIN", 2, None),
+        "a login in a JAAS file": of_login("have no PLAIN login", 2, None),
         "a ticket": (
             with_security(seen, (*BROKERS, *CONTROLLERS), mechanism="GSSAPI", enabled=("GSSAPI",), login=None),
             spec,

@@ -221,7 +221,7 @@ def test_a_file_that_root_may_not_open_where_everybody_may_write(tmp_path: Path,
     (why,) = unopened(log).values()
     assert why.startswith("Permission denied: it is user 65534's, in a directory with the sticky bit, and fs.protected_regular")
     (sign,) = signs_at_death("stopped", StartPlace(unit=None, unopened=((str(log), why),)), None, is_ours=False)
-    assert f"appends to what it cannot open: {log}: Permission denied" in sign.observed
+    assert f"appends to a file that cannot be opened: {log}: Permission denied" in sign.observed
     assert "chown" in sign.fix
 
 
@@ -232,14 +232,14 @@ def told(kind: str, *, is_ours: bool = True, **place: Any) -> tuple[str, str]:
 
 def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
     (sign,) = signs_at_death("disk-failed", StartPlace(unit=SANDBOXED, read_only=("/var/lib/kafka",)), None, is_ours=True)
-    assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka can only be read" in sign.observed
+    assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka are read-only" in sign.observed
     assert "ReadWritePaths=" in sign.fix
     assert "restart keeperless-activities.service" in sign.fix
     assert "KillMode=process first" not in sign.fix
     assert sign.is_cure
     ends = SANDBOXED.model_copy(update={"kill_mode": "control-group"})
     (sign,) = signs_at_death("disk-failed", StartPlace(unit=ends, read_only=("/var/lib/kafka",)), None, is_ours=True)
-    assert sign.fix.startswith("Give it KillMode=process first")
+    assert sign.fix.startswith("Set KillMode=process first")
 
 
 def test_a_unit_in_which_no_jvm_starts() -> None:

@@ -357,7 +357,7 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33", "PF42", "PF46"},
     ),
     "configs that may not be described": (
-        with_node_survey(blind("what brokers run with"), (1, 2, 3), unapplied=None),
+        with_node_survey(blind("the values that brokers run with"), (1, 2, 3), unapplied=None),
         SPEC,
         {"PF44"},
     ),

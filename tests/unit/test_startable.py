@@ -302,7 +302,7 @@ async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_a
     machine.place = {"read_only": ["/var/log/kafka"]}
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
-    assert "the mounts of k.service (ProtectSystem=strict), in which /var/log/kafka can only be read" in (outcome.blocked or "")
+    assert "the mounts of k.service (ProtectSystem=strict), in which /var/log/kafka are read-only" in (outcome.blocked or "")
     assert "Nothing was stopped: Run `systemctl edit k.service`" in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
     ends = AcceptedFinding(code="PF43", object="keeperless-activities", by="ann", reason="nodes may end with it")

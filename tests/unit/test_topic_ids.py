@@ -82,14 +82,14 @@ NO_ELECTION: dict[str, tuple[Observation, str]] = {
             lost(EVERYWHERE),
             nodes=tuple(n.model_copy(update={"look": None}) if n.id == 2 else n for n in lost(EVERYWHERE).survey.nodes),  # type: ignore[union-attr]
         ),
-        "Elect no controller and restart no broker yet",
+        "Do not elect a controller and do not restart a broker yet",
     ),
     "a znode that is no JSON": (
         with_survey_part(lost(EVERYWHERE), topics=(topic_znode(None).model_copy(update={"content": ""}),)),
-        "Elect no controller and restart no broker yet",
+        "Do not elect a controller and do not restart a broker yet",
     ),
-    "a topic that was made since the survey": (with_survey_part(lost({}), topics=()), "Elect no controller"),
-    "no survey": (lost({}).model_copy(update={"survey": None}), "Elect no controller"),
+    "a topic that was made since the survey": (with_survey_part(lost({}), topics=()), "Do not elect a controller"),
+    "no survey": (lost({}).model_copy(update={"survey": None}), "Do not elect a controller"),
 }
 
 

@@ -13,7 +13,7 @@ from domain.zk_to_kraft.node_config import ZOOKEEPER_ONLY_KEYS, stage_of
 from domain.zk_to_kraft.pending_restart import fix_before_start, seen_of
 from domain.zk_to_kraft.steps import NodeStage
 
-IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode from a file with zookeeper.connect and no keys of KRaft"
+IN_ZOOKEEPER_MODE = "runs in ZooKeeper mode, from a file with zookeeper.connect and without KRaft keys"
 ALTER_POLICY = "alter.config.policy.class.name"
 NOW_OF_CONTROLLERS = (
     "auto.leader.rebalance.enable",
@@ -61,17 +61,17 @@ def _classes(seen: Surveyed) -> Iterator[Finding]:
                 "PF34",
                 name,
                 seen.survey.why_missing(f"look at {name}"),
-                "every class that it will be told to load is there",
-                "Make python3 available to the driver on the node, or look yourself and accept this finding.",
+                "every class that it has to load is there",
+                "Make python3 available to the driver on the node. Or check it yourself and accept this finding.",
             )
         for wanted in look.absent_classes if look is not None else ():
             yield Finding(
                 code="PF34",
                 object=f"{name} {wanted}",
-                observed=f"in no jar of {controller.kafka_home}/libs, nor of its class path",
+                observed=f"neither in a jar of {controller.kafka_home}/libs nor on its class path",
                 expected="a class that the controller can load",
-                fix="Put the jar there, as the brokers have it: policies are applied by controllers now, and one that cannot "
-                "load its policy does not start.",
+                fix="Put the jar there, as on the brokers: controllers apply policies from now on, and one that cannot load "
+                "its policy does not start.",
             )
 
 
@@ -84,7 +84,7 @@ def _alter_policy(seen: Surveyed) -> Iterator[Finding]:
             object=ALTER_POLICY,
             observed=policy,
             expected="a policy that is known to work with KRaft",
-            fix="Read KAFKA-19026: in KRaft it is given other configs than in ZooKeeper mode; 3.9.2 has a switch for it.",
+            fix="Read KAFKA-19026: in KRaft this policy gets other configs than in ZooKeeper mode; 3.9.2 has a switch for it.",
         )
 
 
@@ -102,7 +102,8 @@ def _defaults(seen: Surveyed) -> Iterator[Finding]:
                 object=key,
                 observed=", ".join(f"{name}: {value or 'not set'}" for name, value in values.items()),
                 expected="one value on all nodes",
-                fix="Make them the same: it is the controllers that apply it now, and they take it from the first broker.",
+                fix="Set the same value everywhere: controllers apply it from now on, and take it from the first broker's "
+                "file.",
             )
 
 
@@ -119,10 +120,9 @@ def _modes(seen: Seen) -> Iterator[Finding]:
                 observed=f"runs in mode {mode}, its file fits {stage or 'no known stage'} and has "
                 f"{role_and_ids(seen.properties(broker.id))}",
                 expected=IN_ZOOKEEPER_MODE,
-                fix='If somebody has begun this migration by hand, change nothing: POST /migrations with "hold": true adopts '
-                "it. "
-                "Otherwise take half-made migration settings out of the file that the specification names, and restart the "
-                "broker from it.",
+                fix='If this migration was begun by hand, change nothing: POST /migrations with "hold": true adopts it. '
+                "Otherwise remove half-made migration settings from the file that the specification names, and restart "
+                "the broker from it.",
             )
 
 
@@ -143,8 +143,8 @@ def _dropped(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         settings = seen.settings(broker.id)
         for key, what in (
-            ("control.plane.listener.name", "kept while the broker is hybrid, and taken out in KRaft: controllers use the "
-             "inter-broker listener then"),
+            ("control.plane.listener.name", "kept while the broker is hybrid, removed in KRaft mode: controllers then use "
+                                            "the inter-broker listener"),
             ("log.message.format.version", "ignored since Kafka 3.0, and refused by some later release"),
         ):  # fmt: skip
             if settings.get(key, "").strip():
@@ -154,7 +154,7 @@ def _dropped(seen: Surveyed) -> Iterator[Finding]:
                     object=f"{seen.name(broker.id)} {key}",
                     observed=settings[key].strip(),
                     expected="not set",
-                    fix=f"It is {what}. Remove it in time if anything else relies on it.",
+                    fix=f"It is {what}. Check whether anything else relies on it, and remove it in time.",
                 )
 
 
@@ -173,8 +173,9 @@ def _needed_gauges(seen: Surveyed) -> Iterator[Finding]:
                 code="PF38",
                 object=seen.name(broker.id),
                 observed=f"its metrics lack {', '.join(absent)}",
-                expected="all MBeans that the migration is judged by",
-                fix="Let the agent show kafka.controller, kafka.server and kafka.cluster whole: no rules, no access list.",
+                expected="all MBeans that the migration needs to judge it",
+                fix="Let the agent show all MBeans of kafka.controller, kafka.server and kafka.cluster: no rules, no access "
+                "list.",
             )
 
 
@@ -186,9 +187,9 @@ def _agents(seen: Surveyed) -> Iterator[Finding]:
             yield unverifiable(
                 "PF38",
                 seen.name(controller.id),
-                f"neither start command nor environment names an agent ({AGENT}), and the controller does not run yet",
+                f"neither start command nor environment names a metrics agent ({AGENT}), and the controller does not run yet",
                 f"metrics at {shown(controller.metrics.url)} once it runs",
-                "Give it Jolokia's or the Prometheus exporter's agent, unless its start script does so.",
+                "Give it the agent of Jolokia or of the Prometheus exporter, unless its start script does so.",
                 Severity.WARNING,
             )
 
@@ -210,7 +211,7 @@ def _differences(seen: Surveyed) -> Iterator[Finding]:
             object=key,
             observed="; ".join(f"{some(names)}: {_told(seen, key, value)}" for value, names in groups.items()),
             expected="the same on all brokers",
-            fix="Make the files the same, or know why they differ: controllers get the first broker's.",
+            fix="Make the files the same, or find out why they differ: controllers get the first broker's value.",
         )
 
 
@@ -225,10 +226,10 @@ def _archive(seen: Surveyed) -> Iterator[Finding]:
     for node in seen.spec.nodes:
         name, look = seen.name(node.id), seen.node(node.id).look
         place = f"{node.properties_file.rpartition('/')[0] or '/'}/.keeperless"
-        expected = "a folder beside the properties file that the driver can write, where the original is kept"
+        expected = "a directory beside the properties file that the driver can write, to keep the original"
         if look is None or look.archive is None:
             why = seen.survey.why_missing(f"look at {name}")
-            fix = "Make python3 available to the driver on the node, or look yourself and accept this finding."
+            fix = "Make python3 available to the driver on the node. Or check it yourself and accept this finding."
             yield unverifiable("PF40", f"{name} {place}", why, expected, fix)
         elif not look.archive.is_writable or look.archive.free < LEAST_ARCHIVE:
             observed = "the driver may not write there" if not look.archive.is_writable else f"{look.archive.free} bytes free"
@@ -237,7 +238,7 @@ def _archive(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{name} {place}",
                 observed=observed,
                 expected=expected,
-                fix="Let the driver's user write there: nothing is changed that is not archived first.",
+                fix="Let the driver's user write there: every file is archived before it is changed.",
             )
 
 
@@ -246,9 +247,9 @@ ZOOKEEPER_ONLY = ", ".join(f"`{key}`" for key in sorted(ZOOKEEPER_ONLY_KEYS))
 CHECKS = (
     Check(
         code="PF34",
-        holds="the classes of policies and principal builders can be loaded by controllers",
-        because="in KRaft controllers apply them, and one that cannot load its policy does not start. That "
-        "`alter.config.policy` sees other configs in KRaft (KAFKA-19026) is a warning",
+        holds="controllers can load the classes of policies and principal builders",
+        because="in KRaft mode controllers apply them, and a controller that cannot load its policy does not start. "
+        "`alter.config.policy` gets other configs in KRaft mode (KAFKA-19026): a warning",
         source="brokers' and controllers' files; jars in `kafka_home/libs` and on the class path",
         unverifiable=f"python3 cannot be run on the controller's node; {NOT_TOLD}",
         of_survey=(_classes, _alter_policy),
@@ -257,42 +258,43 @@ CHECKS = (
         code="PF35",
         severity=Severity.WARNING,
         holds="defaults of topics and elections are the same on all brokers, and in the controllers' base files",
-        because="in KRaft controllers apply them, and take them from the first broker: "
+        because="in KRaft mode controllers apply them, and take them from the first broker: "
         + ", ".join(f"`{k}`" for k in NOW_OF_CONTROLLERS),
         source="brokers' files and `base_properties`",
         of_survey=(_defaults,),
     ),
     Check(
         code="PF37",
-        holds="every broker runs in ZooKeeper mode, from a file with no keys of KRaft",
-        because="a migration has begun already, and this is not its start. If a file was edited and its broker was not "
-        "restarted, the broker changes its mode at its next restart, also after a crash. KRaft drops some keys "
-        f"({ZOOKEEPER_ONLY}): a control plane listener among them is a warning",
+        holds="every broker runs in ZooKeeper mode, from a file without KRaft keys",
+        because="otherwise a migration has already begun. If a file was edited and its broker was not restarted, the broker "
+        f"changes its mode at its next restart, also after a crash. KRaft drops some keys ({ZOOKEEPER_ONLY}): a "
+        "control plane listener among them is a warning",
         source="brokers' files and MBeans",
         of_look=(_modes,),
         of_survey=(_dropped,),
     ),
     Check(
         code="PF38",
-        holds="the metrics that a migration is judged by can be read",
-        because="what cannot be seen is unknown, and unknown is never healthy: it would wait for ever",
+        holds="the metrics on which the migration decides can be read",
+        because="a metric that cannot be read is unknown, and unknown never counts as healthy: the migration would wait for "
+        "ever",
         source="each broker's metrics; the start commands of controllers",
-        unverifiable="a controller does not run yet, and nothing names its agent: a warning",
+        unverifiable="a controller does not run yet, and no metrics agent is named for it: a warning",
         of_survey=(_needed_gauges, _agents),
     ),
     Check(
         code="PF39",
         severity=Severity.WARNING,
-        holds="brokers' files differ in nothing but addresses, directories, racks and identities",
-        because="what differs without a reason is half of a change that somebody forgot",
-        source="brokers' files: values where they are no secret, keyed digests of one survey elsewhere",
+        holds="brokers' files differ only in addresses, directories, racks and identities",
+        because="any other difference is probably a change that was never completed",
+        source="brokers' files: values that are not secret, otherwise keyed digests",
         of_survey=(_differences,),
     ),
     Check(
         code="PF40",
         holds="the original of every file can be kept beside it",
-        because="the way back writes it byte for byte",
-        source="the folder of the properties file, on the node",
+        because="a rollback restores it byte for byte",
+        source="the directory of the properties file, on the node",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_archive,),
     ),

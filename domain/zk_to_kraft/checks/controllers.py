@@ -33,7 +33,8 @@ def _enough(seen: Surveyed) -> Iterator[Finding]:
             object="controllers",
             observed=f"{len(seen.spec.controllers)}",
             expected=f"{FEWEST} or more, an odd number",
-            fix="Describe more controllers: with fewer the loss of one stops the cluster, and of its disk loses all metadata.",
+            fix="Describe more controllers. With fewer, the loss of one stops the cluster, and the loss of its disk loses "
+            "all metadata.",
         )
 
 
@@ -48,7 +49,7 @@ def _apart(seen: Surveyed) -> Iterator[Finding]:
                     object=f"{what} {place}",
                     observed=f"{', '.join(names)}: a majority of the controllers",
                     expected=f"no {what} with a majority of them",
-                    fix=f"Spread the controllers: with this {what} the whole cluster stops.",
+                    fix=f"Spread the controllers: if this {what} fails, the whole cluster stops.",
                 )
     hosts = {broker.host for broker in seen.spec.brokers}
     beside = [seen.name(controller.id) for controller in seen.spec.controllers if controller.host in hosts]
@@ -59,7 +60,7 @@ def _apart(seen: Surveyed) -> Iterator[Finding]:
             object=some(beside),
             observed="on the host of a broker",
             expected="hosts of their own",
-            fix="Give controllers hosts of their own, or see to it that a busy broker leaves them disk and memory.",
+            fix="Give controllers hosts of their own, or make sure that a busy broker leaves them disk and memory.",
         )
 
 
@@ -82,7 +83,7 @@ def _persistent(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{seen.name(controller.id)} {found.path}",
                 observed=f"a file system of kind {found.filesystem}",
                 expected="a disk",
-                fix="Name a directory on a disk: the metadata would be gone with the next reboot.",
+                fix="Name a directory on a disk: the next reboot would delete the metadata.",
             )
 
 
@@ -106,8 +107,8 @@ def _empty(seen: Seen) -> Iterator[Finding]:
                 object=f"{seen.name(controller.id)} {path}",
                 observed=f"holds data{_whose(disk, path)}",
                 expected="absent or empty",
-                fix="Name an empty directory. What is there is never overwritten. Move it away only if its ids are those of an "
-                "earlier attempt of this controller, and no process has it open.",
+                fix="Name an empty directory: Keeperless never overwrites its content. Move the content away only if its "
+                "ids are those of an earlier attempt of this controller, and no process has it open.",
             )
 
 
@@ -123,8 +124,8 @@ def _base_files(seen: Surveyed) -> Iterator[Finding]:
                 code="PF07",
                 object=f"{seen.name(controller.id)} {controller.base_properties}",
                 observed="there is no such file",
-                expected="the file that the controller's own is made from",
-                fix="Put it there, or leave base_properties out: then it is made from the first broker's.",
+                expected="the file that the controller's own file is made from",
+                fix="Put it there, or omit base_properties: then the first broker's file is used.",
             )
 
 
@@ -137,7 +138,7 @@ def _free_place(seen: Surveyed) -> Iterator[Finding]:
                 name,
                 seen.survey.why_missing(f"look at {name}"),
                 "its directories can be written, and its port is free",
-                "Make python3 available to the driver on the node, or look yourself and accept this finding.",
+                "Make python3 available to the driver on the node. Or check it yourself and accept this finding.",
             )
             continue
         for directory in look.log_dirs:
@@ -149,7 +150,7 @@ def _free_place(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{name} port {controller.port}",
                 observed="somebody listens there",
                 expected="a free port",
-                fix="Give the controller another port, or stop what listens there.",
+                fix="Give the controller another port, or stop the process that listens there.",
             )
 
 
@@ -158,7 +159,7 @@ def _unwritable(name: str, directory: Directory) -> Finding:
         code="PF07",
         object=f"{name} {directory.path}",
         observed="the driver may not write there",
-        expected="a directory in which the controller's storage can be made",
+        expected="a directory in which the controller's storage can be created",
         fix="Create the directory for the user that runs the controller, or correct log_dirs.",
     )
 
@@ -174,7 +175,8 @@ def _size(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{name} heap",
                 observed=f"{given:g} MiB for {seen.kafka.partition_count} partitions",
                 expected=f"{wanted} MiB or more",
-                fix="Raise -Xmx in its start command or KAFKA_HEAP_OPTS: out of memory in the copy, it dies.",
+                fix="Raise -Xmx in its start command or KAFKA_HEAP_OPTS: a controller that runs out of memory in the copy "
+                "dies.",
             )
         for found in _dirs(seen, [controller.id]):
             if found.free < LEAST_DISK:
@@ -184,7 +186,7 @@ def _size(seen: Surveyed) -> Iterator[Finding]:
                     object=f"{name} {found.path}",
                     observed=f"{found.free // MIB} MiB free",
                     expected=f"{LEAST_DISK // MIB} MiB",
-                    fix="Make room: the quorum's log and its snapshots live there.",
+                    fix="Free some space: the quorum's log and its snapshots are stored there.",
                 )
 
 
@@ -204,17 +206,17 @@ def _given_mib(controller: ControllerSpec) -> float:
 CHECKS = (
     Check(
         code="PF06",
-        holds="three or more controllers, an odd number, on disks, apart from each other and from the brokers",
-        because="a quorum of fewer loses all metadata with one disk, and one that lives in one place stops with it. Where they "
-        "live is a warning: it is your decision",
+        holds="three or more controllers, an odd number, on disks, on hosts of their own and apart from the brokers",
+        because="with fewer, one lost disk loses all metadata, and a quorum in one place fails with that place. The "
+        "placement is only a warning: it is your decision",
         source="the cluster's specification; `/proc/self/mounts` of each node",
         of_survey=(_enough, _apart, _persistent),
     ),
     Check(
         code="PF07",
-        holds="a controller's log directories and properties file are absent or empty and can be made, its port is free, and "
-        "the base file is there that it may name",
-        because="what is there would have to be overwritten, and is not",
+        holds="a controller's log directories and properties file are absent or empty and can be created, its port is free, "
+        "and its base file exists if one is named",
+        because="existing content would have to be overwritten, which Keeperless never does",
         source="the node's files; a connection to the controller's own port",
         unverifiable="python3 cannot be run on the controller's node",
         of_look=(_empty,),
@@ -224,7 +226,7 @@ CHECKS = (
         code="PF08",
         severity=Severity.WARNING,
         holds="a controller has heap for all partitions and ACLs, and 5 GiB of disk",
-        because="the copy needs it at once: one that runs out of memory there dies, and the next one after it",
+        because="the copy needs it immediately: a controller that runs out of memory there dies, and so does the next one",
         source="number of partitions and ACLs; `-Xmx` of start command and environment; free space of the log directories",
         of_survey=(_size,),
     ),

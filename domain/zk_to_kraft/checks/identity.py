@@ -12,8 +12,8 @@ NEWEST_PATCH = 2
 """Of 3.9: the patch release that this product was proven against."""
 
 LACKING = {
-    1: "KAFKA-19480 (a /migration without content stops the driver for ever), KAFKA-19026 (alter.config.policy sees other "
-    "arguments in KRaft: 3.9.2 has a switch)",
+    1: "KAFKA-19480 (a /migration without content stops the driver for ever), KAFKA-19026 (alter.config.policy gets other "
+    "arguments in KRaft mode: 3.9.2 has a switch)",
 }
 """What a patch release up to this one lacks."""
 
@@ -31,7 +31,7 @@ def _versions(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF01",
                 object=seen.name(broker.id),
-                observed=f"Kafka {version or 'of a version that its metrics do not tell'}",
+                observed=f"Kafka {version or 'of a version that its metrics do not show'}",
                 expected=f"Kafka {SUPPORTED_RELEASE}.x",
                 fix=f"Upgrade all brokers to {SUPPORTED_RELEASE} first: it is the last release that can migrate.",
             )
@@ -46,7 +46,7 @@ def _same_version(seen: Seen) -> Iterator[Finding]:
             object="brokers",
             observed=", ".join(f"{name}: {version}" for name, version in versions.items()),
             expected="one version on all brokers",
-            fix="Finish the roll of the patch release first: nothing else may change during a migration.",
+            fix="First finish the roll to the patch release: nothing else may change during a migration.",
         )
 
 
@@ -75,8 +75,8 @@ def _installed_versions(seen: Surveyed) -> Iterator[Finding]:
                 "PF01",
                 seen.name(node.id),
                 seen.survey.why_missing(f"look at {seen.name(node.id)}"),
-                "the jars in kafka_home are of the version that runs",
-                "Make python3 available to the driver on the node, or compare by hand and accept this finding.",
+                "the jars in kafka_home have the version that runs",
+                "Make python3 available to the driver on the node. Or compare the versions yourself and accept this finding.",
             )
         elif set(look.kafka_versions) != running and len(running) == 1:
             yield Finding(
@@ -84,7 +84,8 @@ def _installed_versions(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{seen.name(node.id)} {node.kafka_home}",
                 observed=f"jars of Kafka {', '.join(look.kafka_versions) or 'no version: there are none in libs'}",
                 expected=f"the version that all brokers run, {', '.join(map(str, running))}",
-                fix="Install it there: the next start would bring another version into the migration.",
+                fix="Install the running version there: otherwise the next restart is an upgrade in the middle of the "
+                "migration.",
             )
 
 
@@ -104,7 +105,7 @@ def _protocol_versions(seen: Seen) -> Iterator[Finding]:
             object="inter.broker.protocol.version",
             observed=", ".join(f"{seen.name(i)}: {v}" for i, v in versions.items()),
             expected=f"{SUPPORTED_RELEASE} on every broker",
-            fix="Finish the upgrade of the protocol version: a broker registers only at the controllers' metadata.version.",
+            fix="Finish the upgrade of the protocol version: a broker can register only at the controllers' metadata.version.",
         )
 
 
@@ -131,7 +132,7 @@ def _controller_ids(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF04",
                 object=seen.name(controller.id),
-                observed=f"id {controller.id} is a broker's",
+                observed=f"id {controller.id} belongs to a broker",
                 expected="an id that no broker has and no partition is assigned to",
                 fix="Give the controller another id: brokers and controllers share one id space.",
             )
@@ -172,7 +173,7 @@ def _reserved_ids(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{seen.name(broker.id)} broker.id.generation.enable",
                 observed=f"true, with reserved.broker.max.id={most}",
                 expected=f"false, or a reserved.broker.max.id of at least {broker.id}",
-                fix="Set broker.id.generation.enable=false: the broker refuses to start as a hybrid otherwise.",
+                fix="Set broker.id.generation.enable=false: otherwise the broker does not start as a hybrid.",
             )
 
 
@@ -180,17 +181,19 @@ CHECKS = (
     Check(
         code="PF01",
         holds=f"every broker runs the same Kafka {SUPPORTED_RELEASE}.x, and every node has its jars installed",
-        because="it is the only release this migration was proven on, and the last that can migrate; a restart with other jars "
-        "is an upgrade in the middle of it. Older patch releases have known bugs: a warning",
-        source="the version that brokers' metrics tell; names of the jars in `kafka_home`",
-        unverifiable="python3 cannot be run on the node: what its next start would run is not known",
+        because="it is the only release on which this migration is proven, and the last one that can migrate. A restart "
+        "with other jars is an upgrade in the middle of the migration. Older patch releases have known bugs: a "
+        "warning",
+        source="the version in the brokers' metrics; names of the jars in `kafka_home`",
+        unverifiable="python3 cannot be run on the node, so the version of its next start is unknown",
         of_look=(_versions, _same_version, _advisories),
         of_survey=(_installed_versions,),
     ),
     Check(
         code="PF02",
         holds=f"`inter.broker.protocol.version` is {SUPPORTED_RELEASE} on every broker",
-        because="a broker registers with the controllers only at their `metadata.version`; it would serve and never register",
+        because="a broker can register with the controllers only at their `metadata.version`; otherwise it serves and never "
+        "registers",
         source="brokers' files",
         unverifiable=NOT_TOLD,
         of_look=(_protocol_versions,),
@@ -198,20 +201,20 @@ CHECKS = (
     Check(
         code="PF03",
         holds="`/cluster/id`, the brokers' answer and every `meta.properties` name the specified `cluster_id`",
-        because="we would be talking to another cluster",
+        because="otherwise Keeperless is connected to another cluster",
         source="ZooKeeper, a metadata request, log directories",
         of_look=(_cluster_ids,),
     ),
     Check(
         code="PF04",
-        holds="no controller's id is a broker's, live or assigned to a partition",
+        holds="no controller has the id of a broker, live or assigned to a partition",
         because="brokers and controllers share one id space",
         source="`/brokers/ids`, `/brokers/topics`, a metadata request",
         of_look=(_controller_ids,),
     ),
     Check(
         code="PF05",
-        holds="`broker.id` (or `node.id`) is explicit, is the one in `meta.properties`, and does not rely on generated ids",
+        holds="`broker.id` (or `node.id`) is explicit, equals the one in `meta.properties`, and does not rely on generated ids",
         because="a generated id cannot migrate (KAFKA-17543)",
         source="brokers' files and log directories",
         unverifiable=NOT_TOLD,

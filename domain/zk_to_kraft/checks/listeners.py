@@ -39,8 +39,8 @@ def _listener_names(seen: Seen) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"a listener of its own is called {seen.spec.controller_listener}",
                 expected="no listener of a broker has the name of the controllers' listener",
-                fix="Give the controllers' listener another name, controller_listener in the cluster's specification: "
-                "a KRaft broker refuses to start with it.",
+                fix="Give the controllers' listener another name (controller_listener in the cluster's specification): a "
+                "KRaft broker does not start if it has a listener of that name.",
             )
 
 
@@ -60,7 +60,7 @@ def _one_inter_broker_listener(seen: Surveyed) -> Iterator[Finding]:
             object="inter.broker.listener.name",
             observed=", ".join(f"{name}: {listener}" for name, listener in spoken.items()),
             expected=ONE_LISTENER,
-            fix="Make them the same: a controller refuses a broker without the listener that it speaks on (KAFKA-16468).",
+            fix="Make them the same: a controller refuses a broker that lacks its inter-broker listener (KAFKA-16468).",
         )
 
 
@@ -91,7 +91,7 @@ def _reachable(seen: Surveyed) -> Iterator[Finding]:
                 f"from {name}",
                 seen.survey.why_missing(f"look at {name}"),
                 "every listener that it needs can be reached from there",
-                "Make python3 available to the driver on the node, or try yourself and accept this finding.",
+                "Make python3 available to the driver on the node. Or try the connection yourself and accept this finding.",
             )
         else:
             for reached in look.reached:
@@ -104,8 +104,9 @@ def _of_listener(seen: Surveyed, name: str, reached: Reached) -> Iterator[Findin
             code="PF29",
             object=f"{reached.what}, from {name}",
             observed=reached.problem,
-            expected="it can be reached",
-            fix="Open the way from there (names, routes, firewalls): controllers tell brokers through it what they lead.",
+            expected="the listener can be reached",
+            fix="Open the network path from there (names, routes, firewalls): controllers use it to send brokers the "
+            "partitions that they lead.",
         )
     elif reached.certificate_until is not None:
         yield from until_finding("PF29", reached.what, reached.certificate_until, seen.observation.ended_at)
@@ -134,8 +135,8 @@ def _scram(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(controller.id),
                 observed=f"sasl.mechanism.controller.protocol={mechanism}, sasl.enabled.mechanisms={some(enabled)}",
                 expected=NOT_SCRAM,
-                fix="Choose another one for the controllers' listener: with SCRAM alone the new controllers cannot log in to "
-                "each other, because the credentials are in the metadata that they do not have yet.",
+                fix="Choose another mechanism for the controllers' listener. With SCRAM alone the new controllers cannot "
+                "log in to each other: the credentials are in the metadata, which they do not have yet.",
             )
 
 
@@ -153,7 +154,7 @@ def _security_of_map(seen: Seen) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"{PROTOCOL_MAP} says {name}:{protocol}",
                 expected=f"{name}:{seen.spec.controller_security_protocol}, as the specification",
-                fix="Make them the same, or name the controllers' listener otherwise.",
+                fix="Make them the same, or give the controllers' listener another name.",
             )
 
 
@@ -165,23 +166,23 @@ CHECKS = (
         because="a controller refuses a broker that does not advertise it (KAFKA-16468), and a KRaft broker does not start "
         "with a listener of the controllers' name",
         source="brokers' files and `/brokers/ids`",
-        unverifiable=f"ZooKeeper may not be read with our identity; {NOT_TOLD}",
+        unverifiable=f"ZooKeeper does not let the configured identity read; {NOT_TOLD}",
         of_look=(_listener_names, _security_of_map),
         of_survey=(_one_inter_broker_listener, of_zookeeper("PF28", _advertised)),
     ),
     Check(
         code="PF29",
-        holds="from every controller's host each broker's inter-broker listener is reached and lets the controller in, names "
-        "of controllers are known on all hosts, what nodes have for the controllers' listener opens, their certificates are "
-        "trusted by those who meet them, are for the right names and valid for a month, and controllers accept their logins",
-        because="a controller that cannot reach a broker, or is not let in, tells it nothing; and controllers that do not let "
-        "in each other and the brokers are no quorum",
-        source="connections by a program that the driver runs once on each node; with TLS or SASL a login of Kafka's own tool "
-        "from each controller's host, with the settings that the controller gets; keystores and truststores as Java's keytool "
-        "opens them on each node; logins of PLAIN by keyed digests, never the password",
-        unverifiable="python3, Java's keytool or Kafka's tool cannot be run on a node; a login is in a JAAS file, a password "
-        "with a config provider; Java's own truststore is used; or the controllers' listener has Kerberos or OAuth, which "
-        "only a running controller could accept",
+        holds="every controller's host can connect and log in to each broker's inter-broker listener, and all hosts can "
+        "resolve the controllers' names. Keystores for the controllers' listener open; certificates are trusted by "
+        "all peers, have the right names and are valid for a month. Controllers accept the logins of all nodes",
+        because="a controller that cannot connect or log in to a broker cannot update it; controllers that reject each "
+        "other form no quorum",
+        source="connections by a program that the driver runs once on each node; with TLS or SASL a login with Kafka's own "
+        "tool from each controller's host, with the settings that the controller gets; keystores and truststores as "
+        "Java's keytool opens them on each node; PLAIN logins by keyed digests, never the password",
+        unverifiable="python3, Java's keytool or Kafka's tool cannot be run on a node; a login is in a JAAS file, or a "
+        "password with a config provider; Java's own truststore is used; or the controllers' listener uses "
+        "Kerberos or OAuth, which can be tried only with a running controller",
         of_survey=(_reachable, *CHECKS_OF_TRUST),
     ),
     Check(

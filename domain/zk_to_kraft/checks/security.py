@@ -70,14 +70,15 @@ def _super_users_at_controllers(seen: Surveyed) -> Iterator[Finding]:
 
 def _super_user(name: str, what: str, principal: str | None, settings: dict[str, str]) -> Iterator[Finding]:
     users = {user.strip() for user in settings.get(USERS, "").split(";")}
-    expected = "the principal that nodes come with is among super.users"
+    expected = "the principal with which nodes connect is among super.users"
     if principal is None:
         yield unverifiable(
             "PF30",
             f"{name} {what}",
-            f"its file does not tell as whom nodes come there; super.users are {some(sorted(users - {''})) or 'not set'}",
+            "its file does not show which principal nodes connect with; super.users are "
+            f"{some(sorted(users - {''})) or 'not set'}",
             expected,
-            "See to it that the principals of brokers and controllers are super users, and accept this finding.",
+            "Check that the principals of brokers and controllers are super users, and accept this finding.",
         )
     elif principal not in users and (unread := [key for key in (USERS, OPEN) if is_provided(settings.get(key, ""))]):
         told = ", ".join(f"{key}={settings[key]}" for key in unread)
@@ -89,9 +90,9 @@ def _super_user(name: str, what: str, principal: str | None, settings: dict[str,
             severity=Severity.WARNING if is_open else Severity.BLOCKER,
             object=f"{name} {what}",
             observed=f"{principal} is not among super.users"
-            + (", and is let in because allow.everyone.if.no.acl.found is true" if is_open else ""),
+            + (", and is allowed in because allow.everyone.if.no.acl.found is true" if is_open else ""),
             expected=expected,
-            fix=f"Add {principal} to super.users on every broker: controllers take it over.",
+            fix=f"Add {principal} to super.users on every broker: controllers take the setting over.",
         )
 
 
@@ -105,7 +106,7 @@ def _authorizers(seen: Seen) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"authorizer.class.name={name}",
                 expected=f"one of {', '.join(AUTHORIZERS_IN_KRAFT)}",
-                fix="This authorizer has no known counterpart in KRaft. Ask its maker, or change it first.",
+                fix="This authorizer has no known counterpart in KRaft. Ask its vendor, or replace it before the migration.",
             )
 
 
@@ -120,8 +121,8 @@ def _provided_authorizer(seen: Seen, broker_id: int, name: str) -> Iterator[Find
             object=f"{seen.name(broker_id)} {AUTHORIZER}",
             observed=f"{AUTHORIZER}={reference}: a configuration provider gives {name}",
             expected=f"{AUTHORIZER}={name} in the file itself",
-            fix=f"Write {AUTHORIZER}={name} into the file and restart the broker. In KRaft mode the class is another one: the "
-            "migration replaces it in the file, and cannot replace what a provider reads.",
+            fix=f"Write {AUTHORIZER}={name} into the file and restart the broker. KRaft mode needs another class: the "
+            "migration replaces it in the file, and cannot replace the value of a provider.",
         )
 
 
@@ -136,7 +137,7 @@ def _principal_builders(seen: Surveyed) -> Iterator[Finding]:
                 object=seen.name(broker.id),
                 observed=f"principal.builder.class={name}",
                 expected="Kafka's own, or one that implements KafkaPrincipalSerde",
-                fix="Ask its maker whether it does: brokers forward requests to controllers, with the principal serialised.",
+                fix="Ask its vendor whether it does: brokers forward requests to controllers, with the principal serialised.",
             )
 
 
@@ -173,27 +174,27 @@ def _parity(seen: Surveyed, code: str, keys: tuple[str, ...], why: str) -> Itera
             object=keys[0],
             observed=f"{why}; " + (f"not set on {some(lacking)}" if lacking else f"not the same on {some(sorted(found))}"),
             expected="one value on every broker, which controllers take over",
-            fix=f"Set {keys[0]} to the same value everywhere: a controller without it copies what it cannot decode.",
+            fix=f"Set {keys[0]} to the same value everywhere: without it a controller cannot decode what it copies.",
         )
 
 
-UNREADABLE = "ZooKeeper may not be read with our identity"
+UNREADABLE = "ZooKeeper does not let the configured identity read"
 
 CHECKS = (
     Check(
         code="PF30",
-        holds="where there is an authorizer, the principals that brokers and controllers come with are super users",
-        because="a controller that is not allowed to command brokers, or a broker that may not register, stops the cluster. "
-        "Where everybody is let in for want of an ACL it is a warning",
-        source="`super.users`, listeners and the users' names of logins in brokers' files; "
-        "certificates for the controllers' listener",
-        unverifiable=f"nodes come with a certificate, a ticket or a token: a file does not tell whose; {NOT_TOLD}",
+        holds="if there is an authorizer, the principals with which brokers and controllers connect are super users",
+        because="the cluster stops if a controller may not command brokers, or a broker may not register. If everyone is "
+        "allowed in because there are no ACLs, it is a warning",
+        source="`super.users`, listeners and the user names of logins in brokers' files; certificates for the controllers' "
+        "listener",
+        unverifiable=f"nodes connect with a certificate, a ticket or a token, whose principal a file does not show; {NOT_TOLD}",
         of_survey=(_super_users, _super_users_at_controllers),
     ),
     Check(
         code="PF31",
         holds="the authorizer has a known counterpart in KRaft",
-        because="access rules would be gone, or nobody let in. A principal builder of your own is a warning",
+        because="without one, access rules would be lost, or all clients refused. A custom principal builder is a warning",
         source="brokers' files",
         unverifiable=NOT_TOLD,
         of_look=(_authorizers,),
@@ -201,16 +202,16 @@ CHECKS = (
     ),
     Check(
         code="PF32",
-        holds=f"with dynamic passwords in ZooKeeper every broker has the same `{ENCODER_SECRET}`",
-        because="controllers take it over to decode them; without it what they copy is no password",
+        holds=f"with dynamic passwords in ZooKeeper, every broker has the same `{ENCODER_SECRET}`",
+        because="controllers take it over to decode them; without it the copied passwords are useless",
         source="`/config/brokers`; keyed digests of the secret in each file, never the secret",
         unverifiable=UNREADABLE,
         of_survey=(of_zookeeper("PF32", _encoder_secret),),
     ),
     Check(
         code="PF33",
-        holds=f"with delegation tokens every broker has the same `{TOKEN_SECRETS[0]}`",
-        because="tokens that a controller cannot verify are refused",
+        holds=f"with delegation tokens, every broker has the same `{TOKEN_SECRETS[0]}`",
+        because="a controller refuses tokens that it cannot verify",
         source="`/delegation_token/tokens`; keyed digests of the secret in each file, never the secret",
         unverifiable=UNREADABLE,
         of_survey=(of_zookeeper("PF33", _token_secret),),

@@ -13,8 +13,8 @@ from domain.zk_to_kraft.node_config import is_staged, stage_of
 from domain.zk_to_kraft.steps import NodeStage
 
 FIX_OF_MODE = (
-    "Put those lines back as they were, in the file and in whatever writes it. Do not restart {} before: the file would start "
-    "it in another mode, as PF37 says."
+    "Put those lines back as they were, in the file and in whatever writes it. Do not restart {} before that: the file "
+    "would start it in another mode, as PF37 says."
 )
 
 
@@ -46,16 +46,16 @@ def _unapplied(seen: Surveyed) -> Iterator[Finding]:
 CHECKS = (
     Check(
         code=CODE,
-        holds="what each broker's file says is what its process was started with, and no start command overrides a key that "
-        "the migration writes",
-        because="the migration restarts it: an edit that has waited in the file comes into force then, on one broker after the "
-        "other, though it is not known yet whether a broker starts with it. An `--override` counts before the file: Kafka "
-        "refuses to start with half of the new keys, or starts in another mode, or on other directories. Asked again right "
+        holds="each broker's process was started with what its file says, and no start command overrides a key that the "
+        "migration writes",
+        because="the migration restarts the broker and so applies every pending edit, on one broker after another, although "
+        "it is unknown whether a broker starts with it. Kafka prefers an `--override` to the file: it refuses to "
+        "start with half of the new keys, or starts in another mode, or on other directories. Checked again right "
         "before each restart",
-        source="brokers' files; DescribeConfigs of each broker: what it has from its file; `start_command` of the "
+        source="brokers' files; DescribeConfigs of each broker for the values from its file; `start_command` of the "
         "specification, and the command line of each node's process",
-        unverifiable="the user of `client_properties` may not describe brokers' configs, or the command line of a process may "
-        "not be read: a warning",
+        unverifiable="the user of `client_properties` may not describe brokers' configs, or the command line of a process "
+        "cannot be read: a warning",
         of_survey=(_outvoted, _unapplied),
     ),
 )

@@ -45,10 +45,9 @@ def _migration_znode(seen: Seen) -> Iterator[Finding]:
             observed=(f"offset {migration.offset}" if migration.offset is not None else "content that cannot be parsed")
             + f"; {_owner(seen.zookeeper.controller)}",
             expected="no such znode",
-            fix="If /controller is KRaft's, or a KRaft controller of this cluster runs anywhere, delete nothing: a migration "
-            "is "
-            'under way, and POST /migrations with "hold": true adopts it. Otherwise the znode is left over, and a new quorum '
-            "would delete metadata because of it (Strimzi 11262): zookeeper-shell.sh delete /migration.",
+            fix="If /controller belongs to KRaft, or a KRaft controller of this cluster runs anywhere, delete nothing: a "
+            'migration is running, and POST /migrations with "hold": true adopts it. Otherwise the znode is left over, '
+            "and a new quorum would delete metadata because of it (Strimzi 11262): zookeeper-shell.sh delete /migration.",
         )
 
 
@@ -68,7 +67,7 @@ def _controller_znode(seen: Seen) -> Iterator[Finding]:
             object="/controller",
             observed="absent" if controller is None else f"owned by {controller.broker_id}, persistent",
             expected="ephemeral, owned by a live broker, with /controller_epoch beside it",
-            fix="The cluster has no working ZooKeeper controller. Find out why before migrating.",
+            fix="The cluster has no working ZooKeeper controller. Find out why before you migrate.",
         )
 
 
@@ -80,11 +79,11 @@ def _dead_ids(seen: Seen) -> Iterator[Finding]:
             yield Finding(
                 code="PF12",
                 object=f"broker {broker_id}",
-                observed="not live" if not is_live else "live, and not in the cluster's specification",
+                observed="not live" if not is_live else "live, but not in the cluster's specification",
                 expected="every broker that is described, registered or assigned to a partition is live and described",
-                fix="If it will come back, start it; if it serves, describe it in the specification. Only if it is gone for "
-                "good, reassign its partitions: those without another replica are lost with it. Kafka waits for it for ever "
-                "otherwise.",
+                fix="If it will come back, start it. If it serves, describe it in the specification. Only if it is gone for "
+                "good, reassign its partitions: those without another replica are lost with it. Otherwise Kafka waits "
+                "for it for ever.",
             )
 
 
@@ -110,7 +109,7 @@ def _pending_work(code: str, path: str, pending: tuple[str, ...]) -> Iterator[Fi
             object=path,
             observed=some(pending),
             expected="nothing pending",
-            fix="Let it finish, or cancel it: it is not migrated.",
+            fix="Let it finish, or cancel it: a pending one is not migrated.",
         )
 
 
@@ -136,7 +135,8 @@ def _readable(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=path,
             observed="an ACL whose prefix is the wildcard *",
             expected="the literal resource *, or a real prefix",
-            fix="It is for names that begin with an asterisk, and nobody means that: give the rule for the literal * instead.",
+            fix="It applies to names that begin with an asterisk, which is hardly ever meant. Create the rule for the "
+            "literal * instead.",
         )
 
 
@@ -171,8 +171,9 @@ def _without_id(topic: str, cure: Cure) -> Finding:
 
 
 ELECT_NOBODY = (
-    "Elect no controller and restart no broker yet: if partition.metadata of its replicas has an id, an election makes up "
-    "another one, and brokers refuse the topic. Make a new plan: its finding PF17 says which id they have, and what to type."
+    "Do not elect a controller and do not restart a broker yet: if partition.metadata of its replicas has an id, an "
+    "election makes up another one, and brokers refuse the topic. Make a new plan: its finding PF17 shows which id they "
+    "have, and what to type."
 )
 
 
@@ -188,9 +189,9 @@ def _topics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=f"/config/topics/{name}",
             observed="configs of a topic that does not exist",
             expected="configs of topics only",
-            fix="If kafka-topics.sh --list still shows the topic, its znode was deleted by hand: write that again, and delete "
-            "nothing. Otherwise delete this znode: it is not copied, and a topic of this name, made later, would have had "
-            "them.",
+            fix="If kafka-topics.sh --list still shows the topic, its znode was deleted by hand: write it again, and delete "
+            "nothing. Otherwise delete this znode: it is not copied, and a later topic of this name would have got "
+            "these configs.",
         )
 
 
@@ -204,9 +205,9 @@ def _throttles(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=path,
             observed="a replication throttle",
             expected="none",
-            fix="If a reassignment is under way (PF14), let it end first: without its throttle it takes what clients need. "
-            "Then remove it (kafka-reassign-partitions.sh --verify, or kafka-configs.sh): every restart waits for replicas to "
-            "catch up, and a throttle holds them back.",
+            fix="If a reassignment is running (PF14), let it end first: without the throttle it takes bandwidth that "
+            "clients need. Then remove the throttle (kafka-reassign-partitions.sh --verify, or kafka-configs.sh): every "
+            "restart waits for replicas to catch up, and a throttle delays them.",
         )
 
 
@@ -217,8 +218,8 @@ def _client_metrics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
             object=f"/config/client-metrics/{name}",
             observed="a subscription of client metrics",
             expected="none before finalisation",
-            fix="Delete it, and set it again afterwards: dual write cannot write this kind, and stops for good after the next "
-            "failover.",
+            fix="Delete it, and create it again after the migration: dual write cannot write this kind, and stops for good "
+            "after the next failover.",
         )
 
 
@@ -252,9 +253,9 @@ def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
             code="PF20",
             object=name,
             observed=observed,
-            expected=f"what ZooKeeper's client reads, such as {wanted}",
+            expected=f"a value that ZooKeeper's client accepts, such as {wanted}",
             fix=(f"{refused} " if connect and is_quoted else "")
-            + f"Write {CONNECT}={wanted}: the broker does not start without it.",
+            + f"Write {CONNECT}={wanted}: otherwise the broker does not start.",
         )
         return
     doubt = "".join(f"{doubt} " for doubt in islice(doubts(found, connect), 1)) if is_quoted else ""
@@ -264,7 +265,7 @@ def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
             object=name,
             observed=observed,
             expected=f"the chroot of {wanted}",
-            fix=f"{doubt}Use the same chroot everywhere: a controller would create another one, empty.",
+            fix=f"{doubt}Use the same chroot everywhere: otherwise a controller creates another, empty one.",
         )
     elif found.ensemble != wanted.ensemble:
         yield Finding(
@@ -273,33 +274,33 @@ def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
             object=name,
             observed=observed,
             expected=f"the servers of {wanted}",
-            fix=f"{doubt}Name the same servers in the cluster's specification and in every file: controllers get those of the "
-            "specification. Whether two names are one server cannot be told from the names.",
+            fix=f"{doubt}Name the same servers in the cluster's specification and in every file: controllers get those of "
+            "the specification. Names alone do not show whether two of them are one server.",
         )
 
 
-UNREADABLE = "ZooKeeper may not be read with our identity"
+UNREADABLE = "ZooKeeper does not let the configured identity read"
 
 CHECKS = (
     Check(
         code="PF10",
         holds="there is no `/migration` znode",
-        because="one left over makes a new quorum delete metadata from ZooKeeper (Strimzi 11262); one without content stops "
-        "the migration for ever (KAFKA-19480)",
+        because="a /migration that is left over makes a new quorum delete metadata from ZooKeeper (Strimzi 11262); one "
+        "without content stops the migration for ever (KAFKA-19480)",
         source="`/migration`",
         of_look=(_migration_znode,),
     ),
     Check(
         code="PF11",
         holds="`/controller` is ephemeral, with `/controller_epoch` beside it",
-        because="the cluster has no working ZooKeeper controller to take over from",
+        because="otherwise the cluster has no working ZooKeeper controller to take over from",
         source="`/controller`, `/controller_epoch`",
         of_look=(_controller_znode,),
     ),
     Check(
         code="PF12",
         holds="every broker described, registered, assigned to a partition, or with dynamic configs is live and described",
-        because="Kafka waits for it for ever before it copies",
+        because="Kafka waits for such a broker for ever before it copies",
         source="`/brokers/ids`, `/brokers/topics`, `/config/brokers`, a metadata request",
         unverifiable=UNREADABLE,
         of_look=(_dead_ids,),
@@ -308,21 +309,22 @@ CHECKS = (
     Check(
         code="PF13",
         holds="no topic deletion is pending",
-        because="it is not migrated",
+        because="a pending deletion is not migrated",
         source="`/admin/delete_topics`",
         of_look=(_deletions,),
     ),
     Check(
         code="PF14",
         holds="no reassignment and no preferred replica election is pending",
-        because="it is not migrated",
+        because="neither is migrated",
         source="`/admin/reassign_partitions`, `/brokers/topics`, `/admin/preferred_replica_election`",
         of_look=(_reassignments,),
     ),
     Check(
         code="PF15",
         holds="ACLs, quotas, credentials, brokers' configs, tokens and producer ids are as Kafka writes them",
-        because="the copy dies of them after it has claimed the cluster, which then has no controller; or drops them silently",
+        because="the copy fails on others after it has claimed the cluster, which then has no controller; or it drops them "
+        "without an error",
         source="every znode that the copy reads, by strict parsers. A prefixed ACL for `*` is a warning",
         unverifiable=UNREADABLE,
         of_survey=(of_zookeeper("PF15", _readable),),
@@ -330,7 +332,8 @@ CHECKS = (
     Check(
         code="PF17",
         holds="every topic has a `topic_id`, and topics, partition states and topics' configs can be read",
-        because="KRaft knows topics by id, and takes defaults for what it cannot read. Configs without a topic are a warning",
+        because="KRaft identifies topics by id, and uses defaults for what it cannot read. Configs without a topic are a "
+        "warning",
         source="`/brokers/topics`, `/config/topics`; of a topic without `topic_id` also `partition.metadata` in the log "
         "directories of each broker",
         unverifiable=UNREADABLE,
@@ -349,7 +352,7 @@ CHECKS = (
     Check(
         code="PF20",
         holds="every broker's `zookeeper.connect` has the chroot of the specification, and its servers",
-        because="a controller would create another tree, empty. Other names for the servers are a warning",
+        because="otherwise a controller creates another, empty tree. Other names for the servers are a warning",
         source="brokers' files",
         unverifiable=NOT_TOLD + ". A warning for a broker that is registered below that chroot",
         of_look=(_connect_strings,),
