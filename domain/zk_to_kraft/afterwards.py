@@ -38,12 +38,15 @@ def _compared(end: EndCompared | None) -> tuple[NextStep, ...]:
         return ()
     objects = (end.says,)
     if end.verdict is Verdict.DRIFT:
-        step = NextStep(subject="Look at what differs after the end", do=DIFFERS_AFTER_THE_END.advice, objects=objects)
+        step = NextStep(
+            subject="Check the differences that were found at the end", do=DIFFERS_AFTER_THE_END.advice, objects=objects
+        )
     else:
         step = NextStep(
             subject="Compare by hand",
-            do="It is not known whether KRaft has all that ZooKeeper had. Before you retire ZooKeeper, compare what matters: "
-            "kafka-topics.sh --describe, kafka-configs.sh --describe and kafka-acls.sh --list, with your own records.",
+            do="It is unknown whether KRaft has everything that ZooKeeper had. Before you retire ZooKeeper, compare what "
+            "matters with your own records: kafka-topics.sh --describe, kafka-configs.sh --describe and kafka-acls.sh "
+            "--list.",
             objects=objects,
         )
     return (step,)
@@ -104,8 +107,8 @@ def _refused(record: MigrationRecord) -> NextStep:
     blockers = tuple(dict.fromkeys(f"{f.code} {f.object}" for f in record.progress.findings if f.accepted is None))
     return NextStep(
         subject="Fix the findings",
-        do=f"Nothing was touched. Each finding has its fix: GET /migrations/{record.id}. Then POST /plans, and POST "
-        "/migrations once the plan has no blocker.",
+        do=f"Nothing was changed. Each finding has its fix: GET /migrations/{record.id}. Then POST /plans, and POST "
+        "/migrations when the plan has no blocker.",
         objects=blockers,
     )
 
@@ -113,7 +116,7 @@ def _refused(record: MigrationRecord) -> NextStep:
 def _adopt(record: MigrationRecord) -> NextStep:
     return NextStep(
         subject="Take over what is left",
-        do=f"The cluster stays as it is, last seen in phase {record.progress.phase or 'unknown'}. Look at it: GET "
-        f'/clusters/{record.cluster}/observation. Then POST /migrations with "hold": true. That migration finds out where the '
-        "cluster is, and can be resumed or rolled back.",
+        do=f"The cluster stays as it is, last seen in phase {record.progress.phase or 'unknown'}. Check it: GET "
+        f'/clusters/{record.cluster}/observation. Then POST /migrations with "hold": true. That migration finds out where '
+        "the cluster is, and can be resumed or rolled back.",
     )

@@ -138,7 +138,7 @@ def assess(
 
 
 NO_SURVEY = Wait(
-    reason=WaitReason.PART_UNKNOWN, objects=("survey",), detail="the cluster was not looked at as a start needs it"
+    reason=WaitReason.PART_UNKNOWN, objects=("survey",), detail="the cluster was not observed in the detail that a start needs"
 )
 
 

@@ -38,7 +38,7 @@ from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 SEARCHES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "suspects": (
-        "what a failover would choke on",
+        "what a failover would fail on",
         "the leader's log and ZooKeeper's topics can be searched",
         (ZkWait.FAILOVER_WOULD_HURT,),
     ),
@@ -114,7 +114,7 @@ def _suspects(looked: Looked, observation: Observation) -> Iterator[Cause]:
             *explains,
             observed=part.in_words,
             expected=expected,
-            fix="Mend what is named; it is searched again with the next look.",
+            fix="Fix what is named; the next observation searches it again.",
         )
 
 
@@ -158,9 +158,10 @@ def _raised_for_all(looked: Looked) -> list[str]:
 
 OF_ALL_TOPICS = re.compile(r"min\.insync\.replicas in /config/brokers/")
 TAKE_BACK = (
-    "Take it back where it was set: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
-    "--delete-config min.insync.replicas, or set what it was (--add-config). As many as a partition has replicas leaves none "
-    "to spare: it takes no acks=all write while any broker that has it restarts. The topics are not to be changed."
+    "Remove the setting where it was made: kafka-configs.sh --alter --entity-type brokers --entity-default (or "
+    "--entity-name ID) --delete-config min.insync.replicas. Or restore the previous value (--add-config). Do not change the "
+    "topics. With as many in-sync replicas required as a partition has replicas, it takes no acks=all write while any of "
+    "its brokers restarts."
 )
 
 
@@ -176,7 +177,7 @@ def _unproven(looked: Looked, explained: Collection[str]) -> Iterator[Cause]:
                 looked,
                 missing.reason,
                 name,
-                observed=f"it was restarted, and is not proven well: {missing.words}{complaints(looked, view.id)}",
+                observed=f"it was restarted and is not proven healthy: {missing.words}{complaints(looked, view.id)}",
                 expected=WAITS[missing.reason].expected,
                 fix=OTHER_MODE if (is_other := missing.reason == WaitReason.NODE_NOT_READY and _serves(view)) else AWAIT_PROOF,
                 since=view.process.started_at if view.process is not None else None,
@@ -202,10 +203,10 @@ def _serves(view: NodeView) -> bool:
     return view.metrics is not None and view.metrics.broker_state == BROKER_STATE_RUNNING
 
 
-AWAIT_PROOF = "The step waits for it, and goes on by itself. If it lasts, its log says more."
+AWAIT_PROOF = "The step waits for it and then continues by itself. If the wait lasts, read the node's log."
 OTHER_MODE = (
-    "It serves, and not as its file says. Either its start command gives it other properties than the file has (--override, "
-    "another file, -D), or its metrics leave out what tells its mode, kafka.server:type=raft-metrics "
-    "(auto.include.jmx.reporter=false or metrics.jmx.exclude in its file, rules of the exporter). Take that out, at every "
-    "node, and restart this one."
+    "Check its start command: it may give other properties than the file has (--override, another file, -D). Check its "
+    "metrics: they may leave out kafka.server:type=raft-metrics, which shows the mode (auto.include.jmx.reporter=false or "
+    "metrics.jmx.exclude in its file, rules of the exporter). Remove that on every node and restart this one. It serves, "
+    "but not in the mode of its file."
 )

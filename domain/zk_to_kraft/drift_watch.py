@@ -22,14 +22,13 @@ from domain.zk_to_kraft.steps import NodeStage
 
 GF14 = "GF14"
 EDITED = (
-    "It is kept on the way forward, where a broker's next restart waits until it is taken back, or in force (PF44); a way back "
-    "loses it (see the rollback's preview). "
-    "Where the node was restarted since, it is in force, and may be why other entries are there: look at it first. "
-    "Take it back, or stop the configuration management that makes it."
+    "Undo the edit, or stop the configuration management that makes it. If the node was restarted since, the edit is in "
+    "force and may be the cause of other entries: check it first. On the way forward the edit is kept, and the broker's "
+    "next restart waits until it is undone or in force (PF44). A rollback loses it (see its preview)."
 )
 NOT_ITS_OWN = (
-    "It is another node's file: put its own back, as this migration left it (`changes` of the node's last step-done event), "
-    "and stop what wrote it. {} does not survive a restart with it; this migration will not stop it before."
+    "It is another node's file. Restore its own, as this migration left it (`changes` of the node's last step-done event), "
+    "and stop what wrote it. {} does not survive a restart with it; this migration does not stop it before that."
 )
 
 
@@ -86,10 +85,11 @@ def _originals(looked: Looked, since: datetime) -> Iterator[Blocker]:
         yield blocker(
             GF14,
             f"original of {name}",
-            observed=f"its properties file from before the migration is not in {folder}, or is not what was kept there",
-            expected="the file that a way back puts back" + (f": sha256 {named[:12]}…" if named is not None else ""),
-            fix="Nothing waits for it. Put that directory back from a backup. Without it a way back takes our lines out one by "
-            f"one: GET /migrations/{{id}}/rollback-preview shows the file that {name} would get.",
+            observed=f"its properties file from before the migration is not in {folder}, or differs from what was kept there",
+            expected="the file that a rollback restores" + (f": sha256 {named[:12]}…" if named is not None else ""),
+            fix="Restore that directory from a backup. Without it a rollback removes the migration's lines one by one: GET "
+            f"/migrations/{{id}}/rollback-preview shows the file that {name} would get. The migration does not wait for "
+            "it.",
             since=since,
         )
 
@@ -108,7 +108,7 @@ def _versions(observation: Observation, spec: ClusterSpec, since: datetime) -> I
                 f"version of {spec.node_name(node_id)}",
                 observed=f"it runs Kafka {version}",
                 expected=f"Kafka {usual}, like the others",
-                fix="No software roll during a migration: put the version back and restart that node, or go back first.",
+                fix="Restore the version and restart that node, or roll back first. Do not upgrade during a migration.",
                 since=since,
             )
 
@@ -122,8 +122,9 @@ def _restarts(observation: Observation, spec: ClusterSpec, since: datetime) -> I
             yield blocker(
                 GF14,
                 f"process of {spec.node_name(view.id)}",
-                observed=f"it was restarted by somebody else: {process.identity} runs",
+                observed=f"it was restarted from outside the migration: {process.identity} runs",
                 expected=f"the process that this migration proved: {mark.proven_identity}",
-                fix="Find out who restarts it, and why: a supervisor, configuration management, a crash. Nothing waits for it.",
+                fix="Find out what restarts it, and why: a supervisor, configuration management, a crash. The migration "
+                "does not wait for it.",
                 since=since,
             )

@@ -56,7 +56,7 @@ def with_alarm(wait: Wait | Revert) -> Wait | Revert:
     return wait.model_copy(update={"detail": f"{DUAL_WRITE_DIED}{wait.detail}"[:1000]})
 
 
-DUAL_WRITE_DIED = "ALARM: dual write has died. ZooKeeper gets nothing of what is changed now, and a way back would lose it. "
+DUAL_WRITE_DIED = "ALARM: dual write has died. Changes no longer reach ZooKeeper, and a rollback would lose them. "
 
 
 def with_losses(wait: Wait | Revert, losses: tuple[Loss, ...]) -> Wait | Revert:

@@ -44,8 +44,8 @@ def foreign_storage(observation: Observation, spec: ClusterSpec) -> tuple[Findin
             object=f"{spec.node_name(controller.id)} {found.path}/{META}",
             observed=f"cluster.id={found.cluster_id}",
             expected=f"cluster.id={spec.cluster_id}",
-            fix=f"Correct cluster_id or log_dirs in the cluster's specification; or, where somebody has set this controller up "
-            f"for nothing, stop it, and move {found.path} and {controller.properties_file} away.",
+            fix="Correct cluster_id or log_dirs in the cluster's specification. If this controller was set up by mistake, "
+            f"stop it, and move {found.path} and {controller.properties_file} away.",
         )
         for controller, found in _controllers_dirs(observation, spec)
         if found.cluster_id not in {None, spec.cluster_id}
@@ -55,10 +55,10 @@ def foreign_storage(observation: Observation, spec: ClusterSpec) -> tuple[Findin
 def why_not_removed(observation: Observation, spec: ClusterSpec, controllers: frozenset[int]) -> str:
     """What the last step of the way back would not remove, of these controllers, and what to do; empty when it would all."""
     return " ".join(
-        f"{found.path}/{META} of {spec.node_name(controller.id)} says node {found.node_id} of cluster {found.cluster_id}, and "
-        f"not node {controller.id} of cluster {spec.cluster_id}: it would not be removed, and the way back would not come to "
-        f"its end. Restore that file, take the directory out of {controller.properties_file}, or stop this controller and move "
-        "both away; then ask again."
+        f"{found.path}/{META} of {spec.node_name(controller.id)} says node {found.node_id} of cluster {found.cluster_id}, "
+        f"not node {controller.id} of cluster {spec.cluster_id}. It would not be removed, and the rollback could not end. "
+        f"Restore that file, or take the directory out of {controller.properties_file}, or stop this controller and move "
+        "both away. Then ask again."
         for controller, found in _controllers_dirs(observation, spec)
         if controller.id in controllers and found.is_anothers
     )

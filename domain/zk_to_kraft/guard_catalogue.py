@@ -28,27 +28,27 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF01",
         "One writer for one cluster",
-        "The workflow's id is the Kafka cluster's, so that Temporal lets one run live, and a generation number that the "
-        "ledger gives out is asked for right before every effect: what an older run left behind does nothing any more.",
+        "The workflow's id is the id of the Kafka cluster, so Temporal runs only one at a time. The ledger gives each run a "
+        "generation number, which is checked right before every effect: an older run can no longer change anything.",
         (
             "domain.contracts:workflow_id",
             "activities.claims:ensure_not_superseded",
             "activities.recording:Recording.claim_cluster",
         ),
         ("run-gone",),
-        "A node's driver knows no lease of its own: somebody who restarts nodes past this product is seen (GF14), not kept "
-        "from it.",
+        "A node's driver has no lease of its own: restarts from outside Keeperless are detected (GF14), not prevented.",
     ),
     Guard(
         "GF02",
-        "The cluster is well before each node",
+        "The cluster is healthy before each node",
         "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
-        "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
-        "a JVM starts there and takes its next file (PF45), the file is its own, and what the process runs with (PF44), "
-        "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve, with its id: an "
-        "elected controller makes up another one. And whether the other nodes work: a node whose disk hangs, or whose packets "
-        "to the others are lost, still counts as in sync for `replica.lag.time.max.ms`, but its kernel knows immediately.",
+        "below `min.insync.replicas`. This is observed again right before the effect. Then Keeperless checks that the node "
+        "can start again: a JVM starts there and accepts its next file (PF45), the file is its own and matches what the "
+        "process runs with (PF44), `/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers "
+        "serve, with its id, because an elected controller makes up missing ids. It also checks that the other nodes work: "
+        "a node whose disk hangs, or whose packets are lost, still counts as in sync for `replica.lag.time.max.ms`, but its "
+        "kernel knows immediately.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -71,21 +71,21 @@ CATALOGUE: tuple[Guard, ...] = (
             WaitReason.PARTITIONS_WOULD_STOP,
             ZkWait.TOPIC_WITHOUT_ID,
         ),
-        "A reassignment that is begun in the middle of a migration is waited for through the replicas that lag, not by itself.",
+        "A reassignment that begins in the middle of a migration is awaited through the replicas that lag, not by itself.",
     ),
     Guard(
         "GF03",
-        "Several good looks in a row, not one",
-        "A restarted node is proven by `stable_samples` looks in a row, and a step that something was waited for is decided "
+        "Several good observations in a row, not one",
+        "A restarted node is proven by `stable_samples` good observations in a row. A step that follows a wait is decided "
         "by as many before it is taken.",
         ("activities.rolling.proving:prove", f"{LOOKING}:why_not_this_step"),
     ),
     Guard(
         "GF04",
         "A restarted node is proven from outside",
-        "Its process is another one and holds the locks of its own log directories, it runs in the wanted mode, it is "
-        "registered and unfenced, and every replica is in sync. Its own state proves nothing: a broker can serve for ever and "
-        "never register, or serve empty partitions from another directory.",
+        "Its process is a new one and holds the locks of its own log directories, it runs in the wanted mode, it is "
+        "registered and unfenced, and every replica is in sync. Its own state proves nothing: a broker can serve for ever "
+        "and never register, or serve empty partitions from another directory.",
         (
             "domain.zk_to_kraft.proof:why_not_proven",
             "activities.rolling.proving:prove",
@@ -97,16 +97,17 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF05",
         "A file changes only right before its own node's restart",
-        "One activity writes and restarts. A look that has grown old allows neither. Where the specification names the node's "
-        "configuration management, that is paused before, and proven to be; a node that is found stopped does not wait for it.",
+        "One activity writes and restarts, and an observation that is too old allows neither. If the specification names "
+        "the node's configuration management, that is first paused, and proven to be paused; for a node that is found "
+        "stopped this is skipped.",
         (f"{ROLLING}:Rolling._write", f"{ROLLING}:is_old", f"{FORWARD}:_configuration_runs"),
         (WaitReason.CONFIGURATION_RUNS,),
     ),
     Guard(
         "GF06",
         "No controller restarts without a majority of others",
-        "The others that are caught up are a majority of all; the active controller comes last. Right before, their listeners "
-        "are knocked at: one that follows, and accepts nobody, can neither vote nor be followed.",
+        "The others that are caught up are a majority of all; the active controller comes last. Right before, Keeperless "
+        "connects to their listeners: a controller that follows but accepts no connection can neither vote nor be followed.",
         (
             f"{GUARDS}:is_quorum_healthy_without",
             f"{FORWARD}:_controllers",
@@ -118,11 +119,11 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF07",
         "One active controller, and an absent gauge is unknown",
-        "The controller counts that says it is active and that raft names as leader. A gauge that is absent or -1 says that a "
-        "controller boots, never that all is well. Before the copy each must have registered as well, by the active one's log: "
-        "a registration that got lost is never sent again (KAFKA-20247), and the copy would wait for it for ever. A standby is "
-        "caught up that has within a second what the leader had when it was looked at, but for 20 records: so steady writes "
-        "make none seem behind.",
+        "The active controller is the one that reports it and that raft names as leader. A gauge that is absent or -1 means "
+        "that a controller boots, never that all is well. Before the copy each controller must also have registered, "
+        "according to the active one's log: a lost registration is never sent again (KAFKA-20247), and the copy would wait "
+        "for it for ever. A standby is caught up if within a second it has what the leader had when it was observed, give "
+        "or take 20 records, so that steady writes make none seem behind.",
         (
             f"{REDUCTION}:quorum_leader",
             f"{REDUCTION}:_is_caught_up",
@@ -131,17 +132,17 @@ CATALOGUE: tuple[Guard, ...] = (
             "activities.zk_to_kraft.suspects:with_suspects",
         ),
         (WaitReason.CONTROLLERS_NOT_READY, ZkWait.QUORUM_CANNOT_MIGRATE),
-        "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
+        "The gauges of standbys are not compared with the active one's: they follow a moment later.",
     ),
     Guard(
         "GF08",
         "Dual write is proven by the offset",
-        "Current is: the offset in `/migration` keeps up with the quorum's log, `/controller` is persistent and names the "
-        "leader, the gauge is MIGRATION, the session is connected. Otherwise no broker goes on, and finalize is closed. What "
-        "died silently opens the gate `fail-over`.",
+        "Dual write is current if the offset in `/migration` keeps up with the quorum's log, `/controller` is persistent "
+        "and names the leader, the gauge is MIGRATION, and the session is connected. Otherwise no broker restarts, and "
+        "finalize is closed. A dual write that died without an error opens the gate `fail-over`.",
         (f"{REDUCTION}:_dual_write", f"{GUARDS}:dual_write_not_current"),
         (ZkWait.DUAL_WRITE_NOT_CURRENT, ZkWait.FAILOVER_WOULD_HURT),
-        "The mtime of `/migration` is not looked at on purpose: it moves while nothing is written.",
+        "The mtime of `/migration` is ignored on purpose: it moves while nothing is written.",
     ),
     Guard(
         "GF09",
@@ -153,23 +154,23 @@ CATALOGUE: tuple[Guard, ...] = (
     ),
     Guard(
         "GF10",
-        "Errors in applying metadata are told",
-        "`MetadataErrorCount` of each controller is read with every look; above 0 it is an entry that lasts until that "
-        "controller restarts. Fenced brokers are waited for (GF09).",
+        "Errors in applying metadata are reported",
+        "`MetadataErrorCount` of each controller is read with every observation; above 0 it is an entry that lasts until "
+        "that controller restarts. The migration waits for fenced brokers (GF09).",
         ("domain.zk_to_kraft.causes.node:_errors", "activities.adapters.metrics.gauges:GAUGES"),
         ("GF10",),
-        "It is told, and nothing waits for it. `NewActiveControllersCount` and `TimedOutBrokerHeartbeatCount` are not read.",
+        "The migration reports it and does not wait. `NewActiveControllersCount` and `TimedOutBrokerHeartbeatCount` are not "
+        "read.",
     ),
     Guard(
         "GF11",
         "ZooKeeper is healthy until finalize",
-        "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
-        "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does. A "
-        "member that is standalone, with a tree of its own, is not believed. With every look each is asked whom it follows: "
-        "where two lead, or one follows somebody else, two ensembles answer, and what either has is unknown, also on the way "
-        "back. Members that have applied the same transactions, "
-        "and have not as many znodes, are told, and no node is restarted on the way forward while there are any: no comparison "
-        "sees it, for it reads through one session.",
+        "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. `blockers` asks "
+        "every server of the ensemble by itself, so that a lost member shows before its quorum does. A standalone member, "
+        "with a tree of its own, is not believed. Every observation asks each member which leader it follows: if two lead, "
+        "or one follows another leader, two ensembles answer, and the state of both is unknown, also for a rollback. "
+        "Members that have applied the same transactions but have different numbers of znodes are reported, and on the way "
+        "forward no node restarts while there are any. No comparison sees this, because it reads through one session.",
         (
             f"{GUARDS}:unknown",
             "domain.zk_to_kraft.causes.cluster:zookeeper_causes",
@@ -180,18 +181,18 @@ CATALOGUE: tuple[Guard, ...] = (
             "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
-        "A single member that is lost is told by `GET /migrations/{id}/blockers` only: no event, and nothing waits for it. "
-        "Trees that differ and have as many znodes are told by the members' logs, where these can be read, and nothing waits "
-        "for them. The way back waits for no member.",
+        "A single lost member is reported by `GET /migrations/{id}/blockers` only: there is no event, and the migration "
+        "does not wait for it. Trees that differ but have as many znodes are reported from the members' logs, if these can "
+        "be read, and the migration does not wait for them. A rollback waits for no member.",
     ),
     Guard(
         "GF12",
         "Canaries, and the longest pause",
-        "Where the policy asks for it (`canaries`), what clients do is tried at each broker that was restarted, under reserved "
-        "names: a topic, messages, a config, an ACL, a SCRAM credential, seen through Kafka and in ZooKeeper, and removed "
-        "again. No other broker restarts before that, and no end is told before what is left is removed, or named with the "
-        "commands that remove it. With `max_client_pause` writes of ours go on while brokers restart, and "
-        "a longer pause holds the migration.",
+        "If the policy asks for it (`canaries`), Keeperless does at each restarted broker what clients do, under reserved "
+        "names: a topic, messages, a config, an ACL, a SCRAM credential. It checks them through Kafka and in ZooKeeper, and "
+        "removes them. No other broker restarts before that. The migration does not end before what is left is removed, or "
+        "named with the commands that remove it. With `max_client_pause`, test writes continue while brokers restart, and a "
+        "longer pause holds the migration.",
         (
             "activities.canaries.trying:Canaries.try_canaries",
             "activities.canaries.trying:Canaries.remove_canaries",
@@ -199,15 +200,15 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_canaries",
         ),
         (WaitReason.HELD,),
-        "The way back makes no canaries, and no pause is measured on it.",
+        "A rollback makes no canaries, and no pause is measured on it.",
     ),
     Guard(
         "GF13",
         "Finalize is approved on a clean comparison",
-        "ZooKeeper and KRaft have been compared in this very dual write, the report is no older than `max_report_age` and "
-        "clean, and the approval is bound to the evidence that names it: where the evidence changes, it counts no more. No "
-        "step of the end is taken while a rollback that somebody has asked for is not verified. Kafka's copy is compared "
-        "before the second roll.",
+        "ZooKeeper and KRaft were compared during this dual write, the report is clean and no older than `max_report_age`, "
+        "and the approval is bound to the evidence that names it: if the evidence changes, the approval no longer counts. "
+        "No step of the end is taken while a requested rollback is not verified. Kafka's copy is compared before the second "
+        "roll.",
         (
             f"{FORWARD}:_not_compared",
             f"{FORWARD}:_not_verified",
@@ -228,10 +229,10 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF14",
         "Drift watch",
-        "With every look of the way forward, the file of each node that this migration has changed is compared with what it "
-        "wrote, its process with the one that was proven, and all nodes' Kafka versions with each other. A controller without "
-        "its flag is given it back at once; a file that fits no stage is waited for; the rest is an `alert` event, and an "
-        "entry while it lasts.",
+        "Every observation of the way forward compares three things: the file of each changed node with what the migration "
+        "wrote, its process with the one that was proven, and all nodes' Kafka versions with each other. A controller that "
+        "lost its flag gets it back immediately; a file that fits no stage makes the migration wait; the rest is an `alert` "
+        "event, and an entry while it lasts.",
         (
             "domain.zk_to_kraft.drift_watch:drifts",
             "domain.zk_to_kraft.assessment:alerts_of",
@@ -240,33 +241,33 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_edited_files",
         ),
         ("GF14", WaitReason.FILE_CHANGED, ZkWait.CONTROLLER_LOST_ITS_FLAG),
-        "Dynamic configuration is not watched. Kafka itself refuses to change `metadata.version` during a migration. A version "
-        "is known where Jolokia tells it, or by the name of Kafka's jar.",
+        "Dynamic configuration is not watched. Kafka itself refuses to change `metadata.version` during a migration. A "
+        "version is known if Jolokia reports it, or from the name of Kafka's jar.",
     ),
     Guard(
         "GF15",
-        "A standstill is told, and nothing follows from it",
-        "Where for `stage_deadline` no step was done, no broker registered and no replica caught up, an `alert` event says "
-        "so. Gates, holds and the soak do not count. Nothing is finalised or led back because of a clock; the one way back "
-        "without asking is a copy that leaves the cluster without any controller (`revert_failed_copy`).",
+        "A standstill is reported, and has no other consequence",
+        "If for `stage_deadline` no step was done, no broker registered and no replica caught up, an `alert` event says so. "
+        "Gates, holds and the soak do not count. A timer never finalizes or rolls back. The only rollback without a request "
+        "is that of a copy which leaves the cluster without any controller (`revert_failed_copy`).",
         ("domain.zk_to_kraft.standstill:standstill", "domain.zk_to_kraft.standstill:overdue"),
         ("GF15",),
-        "While one activity is tried again without an end no look is made: then it is `step-failing` that tells it.",
+        "While an activity keeps retrying, the cluster is not observed; `step-failing` reports that instead.",
     ),
     Guard(
         "GF16",
         "The gate of finalize",
-        "It opens when every broker runs in KRaft mode and is registered so, dual write is current, the soak is over and "
-        "everything was compared. A controller restarts without its flag only under an approval that counts.",
+        "It opens when every broker runs and is registered in KRaft mode, dual write is current, the soak is over and "
+        "everything was compared. A controller restarts without its flag only under a valid approval.",
         (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", f"{REDUCTION}:soaked_for"),
         (WaitReason.SOAK_NOT_OVER, "approval"),
-        "One approval is enough, and nobody has to have read the rollback's preview.",
+        "One approval is enough, and the approver need not have read the rollback's preview.",
     ),
     Guard(
         "GF17",
         "The gate of a rollback",
         "Refused once the log is final, and without ZooKeeper's quorum. It is bound to a preview, or names every loss: "
-        "changes that dual write has not carried over, topics without an id, edits, originals that are not archived.",
+        "changes that dual write did not deliver, topics without an id, edits, originals that are not archived.",
         (
             "domain.zk_to_kraft.preview:why_no_way_back",
             "activities.previewing:why_not_accepted",
@@ -276,47 +277,49 @@ CATALOGUE: tuple[Guard, ...] = (
     ),
     Guard(
         "GF18",
-        "The order of the revert window",
-        "Drain, fence, kill, prove dead, read the logs for what ZooKeeper lacks; then one transaction raises "
-        "`/controller_epoch` and deletes `/migration` and `/controller`; then a broker is seen to become controller.",
+        "The order of the window in a rollback",
+        "Drain, fence, kill, prove the controllers dead, and read their logs for what ZooKeeper lacks. Then one transaction "
+        "raises `/controller_epoch` and deletes `/migration` and `/controller`. Then wait until a broker is seen to become "
+        "controller.",
         ("activities.zk_to_kraft.window.leaving:Leaving.leave_kraft", "activities.zk_to_kraft.fence:kill"),
         (ZkWait.NO_CONTROLLER, ZkWait.HALF_REVERTED),
     ),
     Guard(
         "GF19",
         "Writes to ZooKeeper are read back",
-        "The only one is the window's transaction. Its results are looked at one by one, a lost answer is looked up through "
+        "There is only one: the window's transaction. Each of its results is checked, a lost answer is looked up through "
         "another session, and its effect is watched afterwards.",
         ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.zk_to_kraft.window.leaving:Leaving.leave_kraft"),
     ),
     Guard(
         "GF20",
         "The first node that fails stops the roll",
-        "A node that does not run, or cannot be proven, is waited for by its name, and no other is touched. An error that "
-        "trying again cannot mend holds the migration until a person resumes it.",
+        "If a node does not run or cannot be proven, the migration waits for it by name and touches no other. An error that "
+        "a retry cannot fix holds the migration until a person resumes it.",
         (f"{GUARDS}:not_serving", "domain.zk_to_kraft.proof:dead_besides", "workflows.stopping:Stop.after"),
         (WaitReason.NODE_DOWN, WaitReason.HELD, "step-failing"),
     ),
     Guard(
         "GF21",
-        "Effects are judged by what is seen, not by memory",
-        "Every activity may run twice: it looks whether its work is done, and stops only the process that its mark names.",
+        "Effects are judged by what is observed, not by memory",
+        "Every activity may run twice: it first checks whether its work is done, and stops only the process that its mark "
+        "names.",
         (f"{ROLLING}:Rolling._has_left", f"{ROLLING}:Rolling._restart", "activities.rolling.marking:mark_roll"),
     ),
     Guard(
         "GF22",
         "The end is observed",
-        "A migration succeeds when the gauge says POST_MIGRATION, every broker runs in KRaft mode and every controller "
-        "without the flag, each from a file that fits that stage, which has no key of the migration. Before it says so, what "
+        "A migration succeeds when the gauge says POST_MIGRATION, every broker runs in KRaft mode and every controller runs "
+        "without the flag, each from a file that fits that stage and has no key of the migration. Before that, what "
         "ZooKeeper had when KRaft stopped writing to it is compared once with KRaft's log from there to now. A difference "
-        "that this log does not explain is an `alert` event. It undoes nothing, and the migration has succeeded.",
+        "that this log does not explain is an `alert` event; the migration has still succeeded, and nothing is undone.",
         (
             "domain.zk_to_kraft.phases:_phase_after_finalization",
             f"{FORWARD}:_done",
             "domain.end_compared:lost_at_the_end",
         ),
         ("GF22", ZkWait.FINALIZATION_NOT_SEEN),
-        "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",
+        "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is a separate operation.",
     ),
     Guard(
         "GF23",

@@ -86,7 +86,7 @@ MOST_NAMED = 10
 
 _DRIFT = "ZooKeeper and KRaft were compared, and differ: a rollback keeps ZooKeeper's version, and what it lacks is lost."
 
-_NEVER_WRITTEN = "What ZooKeeper cannot hold has never got there, denials of access too: a way back is without it."
+_NEVER_WRITTEN = "ZooKeeper cannot hold these, denials of access among them, so a rollback loses them."
 
 _TOPIC_IDS = (
     "A rollback elects a ZooKeeper controller, which makes up another id. Brokers refuse it, and for this topic obey no "
@@ -94,7 +94,7 @@ _TOPIC_IDS = (
 )
 
 _METADATA = (
-    "Dual write is not current, or was not for a while: what was changed then may be missing in ZooKeeper: configurations, "
+    "Dual write is not current, or was not for a while. Changes from that time may be missing in ZooKeeper: configurations, "
     "ACLs, and whole topics that were created then, with their messages."
 )
 
@@ -110,10 +110,13 @@ def _of_broker(broker: BrokerSituation, disk: NodeDisk | None, name: str) -> lis
         return []
     if restoration is Restoration.EDITED:
         what = (
-            f"The properties file of {name} was edited since this migration wrote it. The archived original comes back without."
+            f"The properties file of {name} was edited since this migration wrote it. The archived original does not have "
+            "that edit."
         )
         return [Loss(name=f"edits-of-{name}", what=what)]
-    what = f"There is no archived original of the properties file of {name}. What a migration adds is taken back key by key."
+    what = (
+        f"There is no archived original of the properties file of {name}. A rollback removes what a migration adds, key by key."
+    )
     return [Loss(name=f"original-of-{name}", what=what)]
 
 
@@ -122,5 +125,5 @@ def _of_controller(controller: ControllerSituation, disk: NodeDisk | None, name:
     if controller.mode in {ControllerMode.ABSENT, ControllerMode.UNKNOWN} or disk is None or disk.file is None:
         return []
     is_made_by_us = disk.file.mark is not None
-    what = f"{name} was not made by this product. Its properties file is archived, and its storage is removed all the same."
+    what = f"{name} was not made by Keeperless. A rollback archives its properties file and still removes its storage."
     return [] if is_made_by_us else [Loss(name=f"storage-of-{name}", what=what)]

@@ -21,13 +21,11 @@ EXPECTED = "the file that its process was started from"
 PUT_BACK = "Put {path} back as it was, in the file and in whatever writes it. "
 NO_RESTART = "Do not restart {name} with this file: {why}. "
 SEEN_IN_A_PLAN = "To see that it worked, make a new plan: this finding is gone. "
-BY_HAND = (
-    "If you lead a migration by hand and the edit is meant, start its controllers first, and then restart {name} yourself."
-)
-RESTART = "If the edit is meant, restart {name} yourself, and see that it serves in {mode}. "
+BY_HAND = "If you run the migration by hand and the edit is meant, first start its controllers, then restart {name} yourself."
+RESTART = "If the edit is meant, restart {name} yourself, and check that it serves in {mode}. "
 GOES_ON = "The migration continues by itself when file and process agree."
-NO_QUORUM = "no controller quorum has the metadata copy yet, so it would not come up"
-BACKWARDS = "it would leave the mode that the migration has brought it to. For that, ask for a rollback"
+NO_QUORUM = "no controller quorum has the metadata copy yet, so it would not start"
+BACKWARDS = "it would leave the mode to which the migration has moved it. To do that, ask for a rollback"
 
 
 def differing_keys(properties: Mapping[str, str], runs: NodeStage) -> list[str]:

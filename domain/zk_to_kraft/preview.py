@@ -85,17 +85,17 @@ def why_no_way_back(observation: Observation, situation: Situation, spec: Cluste
     """Why a rollback cannot be taken, or not be judged, now; empty when it can."""
     if situation.quorum is QuorumState.POST_MIGRATION:
         return (
-            "The quorum's log says that the migration is final (POST_MIGRATION): ZooKeeper has not been written since, and "
-            "there is no way back to it. The way out is forward."
+            "The quorum's log says that the migration is final (POST_MIGRATION). ZooKeeper has not been written since, so a "
+            "rollback is no longer possible. Continue forward."
         )
     if situation.claim is Claim.UNKNOWN:
-        return "ZooKeeper does not answer, and the way back ends there. Make it reachable, and ask again."
+        return "ZooKeeper does not answer, and a rollback needs it. Restore access to it, then ask for the preview again."
     silent = [spec.node_name(node_id) for node_id in in_mode(situation, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)]
     if silent:
         whys = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
         return (
-            f"It is not known what {', '.join(silent)} runs ({whys}). Make it answer, or put an empty machine in the place of "
-            "a host that is lost for good (docs/way-back.md), and ask again."
+            f"The state of {', '.join(silent)} is unknown ({whys}). Restore access to it, or put an empty machine in the "
+            "place of a host that is lost for good (docs/way-back.md). Then ask for the preview again."
         )
     made = frozenset(c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT)
     return why_not_removed(observation, spec, made)
@@ -181,13 +181,13 @@ def steps_of(s: Situation, spec: ClusterSpec) -> tuple[PreviewStep, ...]:
     release = [PreviewStep(what="Resume the configuration management that was paused")] if s.is_release_due else []
     if not _has_something_but_a_release(s):
         return tuple(release)
-    window = "Stop the KRaft controllers for good, and give /controller back to ZooKeeper"
+    window = "Stop the KRaft controllers for good, and return /controller to ZooKeeper"
     steps = [_step(spec, c.id, "gets its migration flag back") for c in flags_to_give_back(s)]
     steps += [_start(spec, c.id) for c in controllers_to_start(s)]
     steps += [_step(spec, b.id, "goes back to hybrid mode, with the migration flag kept") for b in brokers_to_hybrid(s)]
     steps += [] if is_window_over(s) else [PreviewStep(what=f"{window}{_expectation(s)}")]
     steps += [_step(spec, b.id, "goes back to ZooKeeper mode, with its original file") for b in brokers_to_zookeeper(s)]
-    wipe = PreviewStep(what="Remove what the controllers kept, and the brokers' copies of the quorum's log")
+    wipe = PreviewStep(what="Remove the controllers' storage, and the brokers' copies of the quorum's log")
     return (*steps, wipe, *release)
 
 
@@ -213,13 +213,14 @@ def _obstacles(observation: Observation, s: Situation, spec: ClusterSpec, unelec
     known, listed = {b.id for b in spec.brokers}, observation.kafka.broker_ids if observation.kafka is not None else ()
     for broker_id in sorted({*listed} - known):
         yield (
-            f"broker {broker_id} is registered, and the cluster's specification does not have it: the way back waits until it "
-            "is gone, and what is placed on it alone is lost. Reassign its replicas to others, stop it, and unregister it."
+            f"broker {broker_id} is registered but is not in the cluster's specification. The rollback waits until it is "
+            "gone, and partitions whose only replica is there are lost. Reassign its replicas to other brokers, stop it, "
+            "and unregister it."
         )
     for broker_id in in_mode(s, BrokerMode.DOWN):
         yield (
-            f"{spec.node_name(broker_id)} does not run: the way back may leave KRaft without it, and every partition that it "
-            "has lacks a replica until it runs. Better start it first."
+            f"{spec.node_name(broker_id)} does not run. The rollback can leave KRaft without it, and its partitions then "
+            "lack a replica until it runs. Start it first if you can."
         )
 
 

@@ -46,8 +46,8 @@ def _overwritten(observation: Observation, spec: ClusterSpec, node_id: int) -> s
         return ""
     path = spec.node(node_id).properties_file
     return (
-        f". {path} is not what this step wrote: something has overwritten it since. Find out what writes it (its start "
-        "command, configuration management), and stop that"
+        f". {path} is not what this step wrote: it was overwritten since. Find out what writes it (its start command, "
+        "configuration management), and stop that"
     )
 
 

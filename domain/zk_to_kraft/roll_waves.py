@@ -30,7 +30,7 @@ MODE_AFTER = {NodeStage.MIGRATION: BrokerMode.HYBRID, NodeStage.KRAFT: BrokerMod
 STATE_DURING: dict[str, QuorumState] = {NodeStage.MIGRATION: QuorumState.PRE_MIGRATION, NodeStage.KRAFT: QuorumState.MIGRATION}
 """What the quorum says while a roll to that stage goes forward."""
 
-BEGINS_COPY = "its registration is the last of this roll, and begins Kafka's copy"
+BEGINS_COPY = "its registration is the last one of this roll, and starts Kafka's copy"
 
 
 def in_waves(

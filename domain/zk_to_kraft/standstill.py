@@ -64,11 +64,10 @@ def overdue(still: Standstill | None, policy: MigrationPolicy, now: datetime) ->
     found = blocker(
         GF15,
         "progress",
-        observed=f"nothing has moved for more than {minutes:g} minutes: {still.measure}",
+        observed=f"no progress for more than {minutes:g} minutes: {still.measure}",
         expected="a step, a registration or a replica more within policy.stage_deadline",
-        fix="The other entries name what is in the way. Where there is none, look at Temporal's UI: which activity is "
-        "tried again, "
-        "and with which error.",
+        fix="The other entries name what blocks it. If there is none, open the Temporal UI: it shows which activity keeps "
+        "retrying, and with which error.",
         since=still.since,
     )
     return (found,)

@@ -66,7 +66,7 @@ FINAL_GATES = frozenset({GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN})
 """Their section is the end of the migration: all controllers, step by step."""
 
 LAST_RESORT = (
-    "Only where nobody can bring ZooKeeper back, which its own entries tell more of: first mend its servers, the gate finalize "
-    "comes back then. This one gives up the way back for good. "
+    "Use it only if ZooKeeper cannot be restored (its own entries say more): it gives up the rollback for good. If its "
+    "servers can be fixed, fix them; the gate finalize then opens again. "
 )
 """What is said at the gate `finalize-without-return`."""

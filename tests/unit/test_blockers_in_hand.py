@@ -106,7 +106,7 @@ def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complain
     seen = with_stage(with_kafka(seen, under_replicated=()), 2, NodeStage.KRAFT)
     (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
     assert (entry.code, entry.object) == ("node-not-ready", "broker-2")
-    assert entry.observed.startswith("it was restarted, and is not proven well: broker-2 is hybrid, expected final or kraft")
+    assert entry.observed.startswith("it was restarted and is not proven healthy: broker-2 is hybrid, expected final or kraft")
     assert "--override" in entry.fix
     assert "the moon is in the way" in entry.observed
     proven = with_stage(seen, 2, NodeStage.KRAFT, is_proven=True)
@@ -119,7 +119,7 @@ def test_what_the_process_before_it_has_complained_of_is_nothing_of_its_own() ->
     seen, hints = lagging_in_hand(20, f"{before} WARN the moon is in the way (kafka.server.KafkaServer)")
     seen = with_stage(with_kafka(seen, under_replicated=()), 2, NodeStage.KRAFT)
     (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
-    assert entry.observed.startswith("it was restarted, and is not proven well")
+    assert entry.observed.startswith("it was restarted and is not proven healthy")
     assert "the moon" not in entry.observed
 
 

@@ -87,7 +87,7 @@ def test_a_flag_that_is_lost_comes_back_before_anything_is_paused() -> None:
     found = files(NodeStage.MIGRATION) | {3003: NodeFile(text, None, "/archive")}
     book = runbook_of(look, hooked(2), POLICY, found)
     for way in (book.forward, book.back):
-        assert way[1].title.startswith("AT ONCE")
+        assert way[1].title.startswith("IMMEDIATELY")
         assert hooks_in(way)[0] == (2, "broker-2")
 
 

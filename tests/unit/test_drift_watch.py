@@ -77,7 +77,7 @@ def test_another_nodes_file_is_told_as_such_for_this_node_does_not_survive_a_res
     text = text_at(SPEC, 2, NodeStage.MIGRATION)
     (found,) = drifts(with_file(seen, 1, text, disk.file.mark), SPEC, NOW)
     assert "has the log directory /data/2 of broker-2" in found.observed
-    assert "put its own back" in found.fix
+    assert "Restore its own" in found.fix
 
 
 def test_an_edit_that_is_waited_for_is_not_told_twice() -> None:

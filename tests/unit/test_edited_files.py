@@ -179,9 +179,9 @@ def test_the_wait_says_what_differs() -> None:
 @pytest.mark.parametrize(
     ("seen", "says"),
     [
-        (by_hand(UP, 1, HYBRID), "restart broker-1 yourself, and see that it serves in hybrid mode"),
+        (by_hand(UP, 1, HYBRID), "restart broker-1 yourself, and check that it serves in hybrid mode"),
         (by_hand(UP, 1, KRAFT), "Do not restart broker-1"),
-        (by_hand(DUAL, 1, KRAFT), "restart broker-1 yourself, and see that it serves in KRaft mode"),
+        (by_hand(DUAL, 1, KRAFT), "restart broker-1 yourself, and check that it serves in KRaft mode"),
         (by_hand(DUAL, 1, ZK), "ask for a rollback"),
         (by_hand(SOAK, 1, HYBRID), "ask for a rollback"),
     ],

@@ -117,11 +117,11 @@ def test_it_names_every_restart_in_its_order_with_the_zookeeper_controller_last(
 
 def test_the_last_of_a_roll_has_the_real_reason() -> None:
     start, roll_1, roll_2, finalize = ([wave.reason for wave in roll.waves] for roll in plan().rolls)
-    begins = "its registration is the last of this roll, and begins Kafka's copy"
+    begins = "its registration is the last one of this roll, and starts Kafka's copy"
     assert roll_1[-1] == f"broker-2 goes last, and alone: it is the ZooKeeper controller, and {begins}"
     assert {*roll_1[:-1], *roll_2} == {"one broker at a time, as the policy says"}
     assert set(start) == {"one at a time"}
-    assert [reason.partition(":")[0] for reason in finalize] == [*["a standby"] * 2, "the quorum's leader of that moment"]
+    assert [reason.partition(":")[0] for reason in finalize] == [*["a standby"] * 2, "the quorum's leader at that moment"]
     assert "POST_MIGRATION" in finalize[-1]
     nobody = with_metrics(with_zookeeper(HEALTHY, controller=None), ZOOKEEPER_CONTROLLER, active_controller_count=0)
     assert plan(nobody).rolls[1].waves[-1].reason == f"broker-3 goes last, and alone: {begins}"

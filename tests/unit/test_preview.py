@@ -107,8 +107,8 @@ def a_broker_at(seen: Observation, node_id: int, stage: NodeStage, hybrid: int, 
 
 BACK_TO_ZOOKEEPER = [(name, "ZooKeeper mode") for name in BROKERS]
 BACK_TO_HYBRID = [(name, "hybrid mode") for name in BROKERS]
-WINDOW = (None, "give /controller back")
-WIPE = (None, "Remove what the controllers kept")
+WINDOW = (None, "return /controller to ZooKeeper")
+WIPE = (None, "Remove the controllers' storage")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_fenced_quorum_is_something_to_undo() -> None:
     preview = preview_of(seen, SPEC, POLICY, files_of(Point.BEFORE))
     assert preview.is_possible
     assert [step.what for step in preview.steps] == [
-        "Remove what the controllers kept, and the brokers' copies of the quorum's log"
+        "Remove the controllers' storage, and the brokers' copies of the quorum's log"
     ]
 
 

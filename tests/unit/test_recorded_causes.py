@@ -227,7 +227,7 @@ def test_the_gate_that_gives_up_the_way_back_is_no_ordinary_one() -> None:
     gate = OpenGate(name=GateName.FINALIZE_WITHOUT_RETURN, **asked)
     record = a_migration(waiting=waiting("approval", objects=("finalize-without-return",), for_people=True), gate=gate)
     (entry,) = of_waiting(record, None, (), NOW)
-    assert entry.fix.startswith("Only where nobody can bring ZooKeeper back")
+    assert entry.fix.startswith("Use it only if ZooKeeper cannot be restored")
 
 
 @pytest.mark.parametrize(

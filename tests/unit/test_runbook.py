@@ -71,27 +71,27 @@ SHORT = {
     "Before you begin": "begin",
     "Restart broker-": "roll",
     "Create controller-": "create",
-    "See that the controllers form": "quorum",
+    "Check that the controllers form": "quorum",
     "Wait for the copy": "copy",
-    "Look once more": "look",
-    "FINAL, THERE IS NO WAY BACK": "finalize",
-    "See that the end is there": "end",
-    "Let nobody create": "drain",
+    "Check again": "look",
+    "FINAL, NO ROLLBACK": "finalize",
+    "Check that the migration has ended": "end",
+    "Stop all changes": "drain",
     "Make sure that controller-": "fence",
     "Kill controller-": "kill",
-    "See that the log of": "compare",
+    "Check that the log of": "compare",
     "Raise the versions": "versions",
     "Raise /controller_epoch": "epoch",
     "Delete /migration": "delete migration",
-    "Delete the claim": "delete claim",
-    "See that a broker is controller": "see zookeeper",
-    "See that every partition": "leaders",
+    "Delete KRaft's claim": "delete claim",
+    "Check that a broker is controller": "see zookeeper",
+    "Check that every partition": "leaders",
     "Remove the storage": "wipe controller",
     "Remove the copy": "wipe broker",
-    "AT ONCE: give": "flag",
-    "Mend ": "mend",
+    "IMMEDIATELY: restore": "flag",
+    "Fix ": "fix",
     "UNKNOWN": "unknown",
-    "NOT FORWARD": "not forward",
+    "DO NOT CONTINUE": "not forward",
     "Start ": "start",
     "Stop ": "stop",
     "restart controller-": "kraft",
@@ -148,9 +148,9 @@ def poisoned(*suspects: Suspect) -> Runbook:
 def test_znodes_that_cannot_be_read_are_mended_after_the_window_and_before_the_first_restart() -> None:
     back = told(poisoned(ACL, REST).back)
     first = next(i for i, word in enumerate(back) if word.startswith("roll"))
-    assert back[first - 3 : first] == ["see zookeeper", "mend", "mend"]
-    assert "mend" not in back[first:]
-    assert "mend" not in told(poisoned().back)
+    assert back[first - 3 : first] == ["see zookeeper", "fix", "fix"]
+    assert "fix" not in back[first:]
+    assert "fix" not in told(poisoned().back)
     actions = [a for a in poisoned(ACL, REST).back if a.title.startswith("Mend ")]
     assert "/kafka-acl/Topic/*" in actions[0].title
     assert "has no type" in actions[0].title

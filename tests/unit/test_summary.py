@@ -178,7 +178,7 @@ def test_the_comparison_after_the_end_is_told(verdict: Verdict) -> None:
     found = summary(event("step-done", **END), reports=[report(CheckName.END, verdict, 9)])
     assert found.end is not None
     assert (found.end.verdict, found.end.report_id) == (verdict, "end-9")
-    first = {Verdict.CLEAN: "Move dashboards and alerts", Verdict.DRIFT: "Look at what differs after the end"}
+    first = {Verdict.CLEAN: "Move dashboards and alerts", Verdict.DRIFT: "Check the differences that were found at the end"}
     assert found.what_now[0].subject == first.get(verdict, "Compare by hand")
 
 

@@ -294,7 +294,7 @@ def _drifts(state: State) -> Iterator[Move]:
     if not state.is_drifted and not state.is_zookeeper_silent:
         yield "a znode is edited behind Kafka's back", replace(state, is_drifted=True)
     if state.is_drifted and state.compared is Compared.CLEAN:
-        yield "somebody else's report tells of it", replace(state, compared=Compared.DRIFT, is_old=False)
+        yield "a report of another migration mentions it", replace(state, compared=Compared.DRIFT, is_old=False)
     if state.compared is Compared.CLEAN:
         yield "no consistent cut is had", replace(state, compared=Compared.INCONCLUSIVE, is_old=False)
     if state.compared is not Compared.NONE and not state.is_old:

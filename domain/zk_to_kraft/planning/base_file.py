@@ -8,22 +8,22 @@ from domain.plans import DroppedKey
 from domain.zk_to_kraft.node_config import ZOOKEEPER_PREFIXES
 from domain.zk_to_kraft.steps import NodeStage
 
-OF_SPECIFICATION = "The specification of the controller says it, and its value takes this one's place."
+OF_SPECIFICATION = "The controller's specification sets it, and that value replaces this one."
 OF_QUORUM = "The migration writes it on every node, from the controllers of the specification."
-NO_GENERATED_ID = "Only a broker in ZooKeeper mode makes up its id. A controller refuses or ignores the key."
-WITH_ZOOKEEPER = "The controller needs it as long as there is ZooKeeper. It goes with the last restart, after finalize."
+NO_GENERATED_ID = "Only a broker in ZooKeeper mode generates its id. A controller refuses or ignores the key."
+WITH_ZOOKEEPER = "The controller needs it as long as there is ZooKeeper. The last restart, after finalize, removes it."
 WHY = {
-    "authorizer.class.name": "ZooKeeper's authorizer has another class in KRaft, which takes its place.",
+    "authorizer.class.name": "ZooKeeper's authorizer has another class in KRaft mode, which replaces it.",
     "broker.id": "A controller's id is node.id, from the specification.",
     "broker.id.generation.enable": NO_GENERATED_ID,
-    "control.plane.listener.name": "Only ZooKeeper's controller has this listener. A process with a role of KRaft refuses it.",
+    "control.plane.listener.name": "Only the ZooKeeper controller has this listener. A process with a KRaft role refuses it.",
     "controller.listener.names": OF_QUORUM,
     "controller.quorum.voters": OF_QUORUM,
-    "inter.broker.protocol.version": "In KRaft metadata.version takes its place. It comes from the first broker's version.",
+    "inter.broker.protocol.version": "In KRaft mode metadata.version replaces it. It comes from the first broker's version.",
     "listeners": OF_SPECIFICATION,
     "log.dirs": OF_SPECIFICATION,
     "node.id": OF_SPECIFICATION,
-    "process.roles": "A controller of a migration has the role controller and no other.",
+    "process.roles": "A controller of a migration has the role controller only.",
     "reserved.broker.max.id": NO_GENERATED_ID,
     "zookeeper.connect": OF_SPECIFICATION,
     "zookeeper.metadata.migration.enable": "The migration sets it to true until finalize.",

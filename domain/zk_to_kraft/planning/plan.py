@@ -47,14 +47,14 @@ from domain.zk_to_kraft.situation import ControllerSituation, Situation
 from domain.zk_to_kraft.steps import GateName, NodeStage
 
 FINALIZE = PointOfNoReturn(
-    what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log: "
-    "from then on there is no way back to ZooKeeper.",
+    what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log. "
+    "From then on a rollback to ZooKeeper is impossible.",
     gate=GateName.FINALIZE,
 )
 
-STANDBY = "a standby: one at a time, before the leader, which keeps the migration flag, and with it the way back, meanwhile"
+STANDBY = "a standby: one at a time, before the leader, which keeps the migration flag and so the possibility of a rollback"
 LEADER = (
-    "the quorum's leader of that moment: when it stops, a controller without the flag takes over, and writes POST_MIGRATION"
+    "the quorum's leader at that moment: when it stops, a controller without the flag takes over, and writes POST_MIGRATION"
 )
 GRAVEST_FIRST = tuple(Severity)
 DONE_PHASES = frozenset({Phase.KRAFT})

@@ -26,16 +26,17 @@ CODE_OF = {Effect.ABORTS: ABORTS, Effect.BLOCKS: BLOCKS, Effect.LOSES: LOSES, Ef
 
 OBSERVED_OF = {
     Effect.ABORTS: "the copy aborts, and the controller exits after it has claimed /controller",
-    Effect.BLOCKS: "the copy never begins: it waits without an end",
-    Effect.HANGS: "all is copied, and dual write never begins: the new controller fails to write to ZooKeeper, again and again",
-    Effect.LOSES: "the copy passes over it without a word: what it says is gone, or something else, afterwards",
+    Effect.BLOCKS: "the copy never begins: it waits for ever",
+    Effect.HANGS: "everything is copied, but dual write never begins: the new controller fails to write to ZooKeeper, again "
+    "and again",
+    Effect.LOSES: "the copy skips it without an error: its content is lost or changed afterwards",
 }
 ONLY_GUESS = (
-    "only a guess: the copy aborts with all znodes of this kind in it, and passes without them. Which of them does it was not "
-    "found out for this one, which may be innocent. If it is this one, it"
+    "this is a guess: the copy aborts with all znodes of this kind, and passes without them. It was not tested whether this "
+    "one is the cause. If it is, it"
 )
-ONLY_EXPECTED = "that is expected of such a znode: neither this one nor another one with the same fault was tried by itself"
-EXPECTED = "a znode that Kafka's copy reads as it is meant"
+ONLY_EXPECTED = "that is expected of such a znode: neither this one nor another one with the same fault was tested by itself"
+EXPECTED = "a znode that Kafka's copy reads as intended"
 HEAP_STEP_MIB = 256
 HEAP_HEADROOM = 2.0
 """A controller of a living cluster does more at a time than copy."""
@@ -56,7 +57,7 @@ def not_made(why: str) -> Finding:
         object="rehearsal",
         observed=why,
         expected="a copy that was made beforehand, away from the cluster",
-        fix="Make it possible, ask for a plan without a rehearsal, or accept this by name in the policy.",
+        fix="Make the rehearsal possible, ask for a plan without a rehearsal, or accept this by name in the policy.",
     )
 
 
@@ -66,8 +67,8 @@ def too_late(phase: str) -> Finding:
         code=NOT_MADE,
         severity=Severity.INFO,
         object="rehearsal",
-        observed=f"none was made: the cluster is in phase {phase}, and Kafka's copy has begun",
-        expected="a copy that is still to come",
+        observed=f"none was made: the cluster is in phase {phase}, and Kafka's copy has already begun",
+        expected="a copy that is still ahead",
         fix="There is nothing left to rehearse.",
     )
 
@@ -78,9 +79,9 @@ def cut_short(why: str) -> Finding:
         code=NOT_MADE,
         is_unverifiable=True,
         object="rehearsal",
-        observed=f"it was cut short: {why}. No copy has passed until then; what stops it is not known, or not all of it",
+        observed=f"it was cut short: {why}. No copy has passed so far; what stops it is not known, or not completely",
         expected="a copy that ends in dual write",
-        fix="Mend what is named beside this, and rehearse again: each fault that is gone saves rounds. Where nothing is named, "
+        fix="Fix what is named beside this, and rehearse again: each fixed fault saves rounds. If nothing is named, "
         "rehearse on a machine with more cores and memory, or while it is idle.",
     )
 
@@ -91,10 +92,11 @@ def age_unknown(why: str, zxid: int) -> Finding:
         code=AGELESS,
         is_unverifiable=True,
         object="copied files",
-        observed=f"{why}. The copied files are only known to have transaction {zxid:#x}, by what seldom changes",
+        observed=f"{why}. The copied files certainly contain transaction {zxid:#x}, according to znodes that seldom change",
         expected="files as new as the ensemble was right before they were copied",
-        fix="Allow srvr on every server (4lw.commands.whitelist) and see that one answers, then rehearse again; or see by "
-        "yourself that the copied server follows (zkServer.sh status there and on the leader), and accept this in the policy.",
+        fix="Allow srvr on every server (4lw.commands.whitelist), check that one answers, and rehearse again. Or check "
+        "yourself that the copied server follows (zkServer.sh status there and on the leader), and accept this in the "
+        "policy.",
     )
 
 
@@ -120,7 +122,7 @@ def _finding_of(proof: Proven, connect: str) -> Finding:
 def _how_known(proof: Proven) -> str:
     if proof.is_tried:
         return ""
-    return f" ({ONLY_EXPECTED})" if proof.is_expected else " (not tried by itself; another one with the same fault was)"
+    return f" ({ONLY_EXPECTED})" if proof.is_expected else " (not tested by itself; another one with the same fault was)"
 
 
 def fix_of(candidate: Candidate, connect: str) -> str:
@@ -128,32 +130,32 @@ def fix_of(candidate: Candidate, connect: str) -> str:
     path = candidate.path
     if candidate.is_guess:
         return (
-            "Give the brokers' files the password.encoder.secret that it was encrypted with, or set the password anew "
+            "Give the brokers' files the password.encoder.secret with which it was encrypted, or set the password again "
             f"(kafka-configs.sh --alter --entity-type brokers --entity-name {path.rpartition('/')[2]})."
         )
     shell = f"zookeeper-shell.sh {connect}"
     name = path.rpartition("/")[2]
     if path.startswith("/brokers/ids"):
         return (
-            f"Start broker {name}, or reassign its replicas with kafka-reassign-partitions.sh to brokers that are there."
+            f"Start broker {name}, or reassign its replicas with kafka-reassign-partitions.sh to brokers that exist."
             if name.isdecimal()
             else "Start the brokers: each registers itself there."
         )
     if path.startswith("/brokers/topics/") and path.endswith("/state"):
         return (
-            f"Write the state that the brokers have into it ({shell} set {path} '…', with leader, isr and epochs as "
-            "kafka-topics.sh --describe shows them). Cure PF17 where it is found, then delete /controller once, so that a "
-            "controller reads it again."
+            f"Write the brokers' state into it ({shell} set {path} '…', with leader, isr and epochs as kafka-topics.sh "
+            "--describe shows them). If PF17 is found, fix it. Then delete /controller once, so that a controller reads the "
+            "state again."
         )
     if path.startswith("/brokers/topics/"):
         return (
-            "If only topic_id is missing, elect no controller yet: finding PF17 of a plan says whether to put an id back or to "
-            f"elect. Otherwise correct the znode: {shell} set {path} '…'."
+            "If only topic_id is missing, do not elect a controller yet: finding PF17 of a plan says whether to restore an "
+            f"id or to elect. Otherwise correct the znode: {shell} set {path} '…'."
         )
     if path.startswith("/config/topics/"):
         return f"Set them again (kafka-configs.sh --alter --entity-type topics --entity-name {name}), or {shell} delete {path}."
     if path.startswith(("/config/", "/kafka-acl", "/delegation_token")):
-        remove = f"or remove it ({shell} delete {path}) and set what it meant anew with Kafka's tools"
+        remove = f"or remove it ({shell} delete {path}) and set what it meant again with Kafka's tools"
         return f"Correct it ({shell} set {path} '…'), {remove}."
     return f"Correct it: {shell} set {path} '…'."
 
@@ -163,9 +165,9 @@ def unexplained(what: str, told: tuple[str, ...]) -> Finding:
     return Finding(
         code=UNEXPLAINED,
         object="copy",
-        observed=f"{what}. The controller's log said last: " + (" | ".join(told) or "nothing"),
+        observed=f"{what}. The controller's log ended with: " + (" | ".join(told) or "nothing"),
         expected="a copy that ends in dual write",
-        fix="Do not start. No znode was found that explains it: look at what the log names, or ask Kafka's people with it.",
+        fix="Do not start. No znode was found that explains it. Read what the log names, or ask the Kafka community with it.",
     )
 
 
@@ -186,7 +188,7 @@ def _difference(one: DriftFinding) -> Finding:
         object=f"{one.record} {one.key}{where}",
         observed=f"{one.finding}: ZooKeeper has {one.left!s}, the copy {one.right!s}",
         expected="the same on both sides",
-        fix=f"Look at {one.left_at or 'ZooKeeper'}, and set it anew with Kafka's tools.",
+        fix=f"Check {one.left_at or 'ZooKeeper'}, and set it again with Kafka's tools.",
     )
 
 
@@ -197,7 +199,7 @@ def _not_read(why: str) -> Finding:
         object="copy",
         observed=f"not compared: {why}",
         expected="the same on both sides",
-        fix="Mend what could not be read, and rehearse again.",
+        fix="Fix what could not be read, and rehearse again.",
     )
 
 

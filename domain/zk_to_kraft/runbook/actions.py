@@ -115,7 +115,7 @@ def start_node(scene: Scene, node: NodeSpec, why: str) -> RunbookAction:
         f"Start {scene.spec.node_name(node.id)}: {why}",
         (*(lift if is_fenced else ()), shell.start(node)),
         f"sleep 3; {shell.is_up(node)}",
-        "exit code 0: its process lives. If not, the end of its output says why",
+        "exit code 0: its process runs. If not, the end of its output says why",
     )
 
 
@@ -131,7 +131,7 @@ def give_flag_back(scene: Scene, node_id: int) -> RunbookAction:
     return on_node(
         scene,
         node,
-        f"AT ONCE: give {scene.spec.node_name(node_id)} its migration flag back, and restart it",
+        f"IMMEDIATELY: restore the migration flag of {scene.spec.node_name(node_id)}, and restart it",
         (*file_commands(scene, node, NodeStage.MIGRATION), shell.stop(node), shell.start(node)),
         f"{shell.until(tools.quiet(tools.quorum(scene.spec)) + ' | grep -q LeaderId')}; {shell.is_up(node)}",
         "exit code 0: the controller runs, and the quorum has a leader",
@@ -144,10 +144,11 @@ def pause_actions(scene: Scene) -> tuple[RunbookAction, ...]:
         on_node(
             scene,
             node,
-            f"Pause configuration management of {scene.spec.node_name(node.id)}: it would write the file back",
+            f"Pause configuration management of {scene.spec.node_name(node.id)}: otherwise it restores its own version of "
+            "the file",
             (by_hand(hook.pause),),
             by_hand(hook.is_paused),
-            "exit code 0: it is paused, and no run of it is under way",
+            "exit code 0: it is paused, and is not running at this moment",
         )
         for node, hook in _hooks(scene)
     )
@@ -162,7 +163,7 @@ def resume_actions(scene: Scene) -> tuple[RunbookAction, ...]:
             f"Give configuration management of {scene.spec.node_name(node.id)} the file as it is now, and resume it",
             (f"{by_hand(hook.resume)} && rm -f {quote(_pause_mark(node))}",),
             f"{by_hand(hook.is_paused)}; [ $? -eq 1 ]",
-            "exit code 0: it is not paused any more",
+            "exit code 0: it is no longer paused",
         )
         for node, hook in _hooks(scene)
     )
@@ -189,7 +190,7 @@ def unknown_actions(scene: Scene) -> tuple[RunbookAction, ...]:
 def _find_out(scene: Scene, what: str) -> RunbookAction:
     spec = scene.spec
     node = next((n for n in spec.nodes if what.endswith(f" {spec.node_name(n.id)}")), None)
-    title = f"UNKNOWN: {what} did not answer. Find out, make it answer, and ask for this runbook again"
+    title = f"UNKNOWN: {what} did not answer. Find out why, restore access to it, and ask for this runbook again"
     if node is None:
         return on_cluster(scene, title, (tools.zookeeper(spec, "get /controller"), tools.quorum(spec)))
     service = node.driver.service

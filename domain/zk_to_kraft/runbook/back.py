@@ -59,7 +59,7 @@ def _mend(scene: Scene) -> tuple[RunbookAction, ...]:
     return tuple(
         on_cluster(
             scene,
-            f"Mend {suspect.what} in ZooKeeper before any broker is restarted: {suspect.why}. A broker that starts may stop at "
+            f"Fix {suspect.what} in ZooKeeper before you restart any broker: {suspect.why}. A broker that starts may fail on "
             f"it, as the copy did. {repair_of(suspect.what)}",
             (tools.look_at(scene.spec, suspect.what),) if tools.is_plain(suspect.what) else (),
         )
@@ -72,8 +72,8 @@ def _put_ids_back(scene: Scene) -> tuple[RunbookAction, ...]:
     return tuple(
         on_cluster(
             scene,
-            f"Put the topic_id of topic {name} back into /brokers/topics/{name}, before any broker becomes controller: it "
-            "would make up another one, and brokers refuse that. The id is in partition.metadata of the topic's directories",
+            f"Restore the topic_id of topic {name} in /brokers/topics/{name} before any broker becomes controller: it would "
+            "make up another one, and brokers refuse that. The id is in partition.metadata of the topic's directories",
             (tools.look_at(scene.spec, f"/brokers/topics/{name}"),),
             f"{tools.look_at(scene.spec, f'/brokers/topics/{name}')} | grep -q topic_id",
             "exit code 0: the znode has a topic_id",
@@ -123,11 +123,13 @@ def _drain(scene: Scene) -> RunbookAction:
     current = tools.is_copy_current(scene.spec, scene.policy.max_offset_distance)
     return on_cluster(
         scene,
-        "Let nobody create or change topics, configurations or ACLs now, and see that ZooKeeper has what the quorum has. From "
-        "the first kill below until a broker is controller again no leader is elected: read on to there before you begin",
+        "Stop all changes to topics, configurations and ACLs now, and check that ZooKeeper has what the quorum has. From "
+        "the first kill below until a broker is controller again no leader is elected: read up to that action before you "
+        "begin",
         (),
         shell.until(current, int(scene.policy.drain_deadline.total_seconds())),
-        "exit code 0: the offset in /migration is at the end of the quorum's log. If not, go on: what is missing is found",
+        "exit code 0: the offset in /migration is at the end of the quorum's log. If not, continue: a later action finds "
+        "what is missing",
     )
 
 
@@ -140,10 +142,10 @@ def _fence(scene: Scene, controller: ControllerSpec) -> RunbookAction:
     return on_node(
         scene,
         controller,
-        f"Make sure that {scene.spec.node_name(controller.id)} cannot start again; what runs goes on",
+        f"Make sure that {scene.spec.node_name(controller.id)} cannot start again; a running process continues",
         moves,
         " && ".join(f"[ ! -e {quote(f'{path}/meta.properties')} ]" for path in log_dirs(scene, controller)),
-        "exit code 0: there is no meta.properties any more, and KRaft does not start without",
+        "exit code 0: meta.properties is gone, and KRaft does not start without it",
     )
 
 
@@ -161,7 +163,7 @@ def _compare(scene: Scene, controller: ControllerSpec) -> RunbookAction:
     return on_node(
         scene,
         controller,
-        f"See that the log of {name} has nothing that ZooKeeper lacks",
+        f"Check that the log of {name} has nothing that ZooKeeper lacks",
         (),
         tools.has_nothing_beyond(scene.spec, controller, log_dirs(scene, controller)),
         "nothing is printed, exit code 0. What is printed would be lost: then lift the fences of all controllers "
@@ -175,8 +177,8 @@ def _raise_versions(scene: Scene, controller: ControllerSpec) -> RunbookAction:
     return on_node(
         scene,
         controller,
-        f"Raise the versions of partitions' states that lag behind the log of {name}: brokers would not obey a ZooKeeper "
-        "controller there, and those partitions would be left without a leader",
+        f"Raise the versions of partitions' states that lag behind the log of {name}: otherwise brokers do not obey a "
+        "ZooKeeper controller there, and those partitions have no leader",
         (f'{changes} && {{ [ -z "$changes" ] || {tools.in_one_session(scene.spec, "changes")}; }}',),
         f'{changes} && [ -z "$changes" ]',
         "exit code 0: no state lags behind",
@@ -210,7 +212,7 @@ def _known_epoch(scene: Scene) -> str:
 def _delete_migration(scene: Scene) -> RunbookAction:
     absent = tools.is_absent(scene.spec, "migration")
     delete = tools.zookeeper(scene.spec, "delete /migration")
-    title = "Delete /migration: left there, the next migration would delete metadata"
+    title = "Delete /migration: otherwise the next migration deletes metadata because of it"
     return on_cluster(scene, title, (f"{{ {absent}; }} || {delete}",), absent, "exit code 0: there is no /migration")
 
 
@@ -219,7 +221,7 @@ def _delete_claim(scene: Scene) -> RunbookAction:
     delete = tools.zookeeper(spec, "delete /controller")
     return on_cluster(
         scene,
-        "Delete the claim of KRaft, so that a broker becomes controller",
+        "Delete KRaft's claim, so that a broker becomes controller",
         (f"if {tools.is_krafts(spec)}; then {delete}; fi",),
         f"! {{ {tools.is_krafts(spec)}; }}",
         "exit code 0: /controller is not persistent any more",
@@ -230,10 +232,11 @@ def _see_zookeeper(scene: Scene) -> RunbookAction:
     seconds = int(scene.policy.election_deadline.total_seconds())
     return on_cluster(
         scene,
-        "See that a broker is controller. If none is after half a minute, restart any one broker",
+        "Check that a broker is controller. If none is after half a minute, restart any one broker",
         (),
         shell.until(tools.is_zookeepers(scene.spec), seconds),
-        "exit code 0: /controller is ephemeral. (A persistent one again: a controller has come back; kill it, and delete both)",
+        "exit code 0: /controller is ephemeral. (If it is persistent again, a controller has come back: kill it, and delete "
+        "both)",
     )
 
 
@@ -241,8 +244,9 @@ def _see_leaders(scene: Scene) -> RunbookAction:
     """Where an epoch is too small no replica is missing, and partitions lack a leader all the same (KAFKA-20488)."""
     return on_cluster(
         scene,
-        "See that every partition has a leader. If not: in ZooKeeper set /controller_epoch to the largest controller_epoch of "
-        "all partitions' states (/brokers/topics/…/partitions/…/state), delete /controller, and look again",
+        "Check that every partition has a leader. If not: in ZooKeeper set /controller_epoch to the largest "
+        "controller_epoch of all partitions' states (/brokers/topics/…/partitions/…/state), delete /controller, and check "
+        "again",
         (),
         shell.until(tools.is_available(scene.spec)),
         "exit code 0: no partition is without a leader",
@@ -260,7 +264,9 @@ def _wipe(scene: Scene) -> Iterator[RunbookAction]:
         gone = " && ".join(f'[ -z "$(ls -A {quote(path)})" ]' for path in log_dirs(scene, controller))
         aside = f"[ ! -e {file} ] || mv {file} {quote(f'{controller.properties_file}.removed')}"
         title = f"Remove the storage of {name}, and put its file aside (it may hold secrets)"
-        yield on_node(scene, controller, title, (*contents, aside), f"{gone} && [ ! -e {file} ]", "exit code 0: all is gone")
+        yield on_node(
+            scene, controller, title, (*contents, aside), f"{gone} && [ ! -e {file} ]", "exit code 0: all of it is gone"
+        )
     for broker in spec.brokers:
         copies = [quote(f"{path}/__cluster_metadata-0") for path in log_dirs(scene, broker)]
         title = f"Remove the copy of the quorum's log from {spec.node_name(broker.id)}"

@@ -62,16 +62,18 @@ def _why_not_forward(scene: Scene) -> str:
     s = scene.situation
     if s.is_copy_stale or s.is_copy_failed:
         return (
-            "NOT FORWARD: the copy fails, or is an earlier attempt's, and metadata is at risk. Go back, now, and begin again."
+            "DO NOT CONTINUE: the copy fails, or is an earlier attempt's, and metadata is at risk. Roll back now, and begin "
+            "again."
         )
     gone = in_mode(s, ControllerMode.FENCED) + (in_mode(s, ControllerMode.ABSENT) if are_brokers_begun(s) else [])
     if gone and s.claim is not Claim.KRAFT:
-        return "NOT FORWARD: a way back was begun here and is half-done. Go back to the end, and begin again."
+        return "DO NOT CONTINUE: a rollback was begun here and is half-done. Complete it, and begin again."
     edited = [scene.spec.node_name(b.id) for b in s.brokers if is_edited(b)]
     if edited:
         return (
-            f"NOT FORWARD YET: the file of {', '.join(edited)} was edited and its broker was not restarted. Put the file back, "
-            "or restart the broker if the edit is meant and the controllers are ready for it. Then ask for the runbook again."
+            f"DO NOT CONTINUE YET: the file of {', '.join(edited)} was edited and its broker was not restarted. Restore the "
+            "file, or restart the broker if the edit is meant and the controllers are ready for it. Then ask for the "
+            "runbook again."
         )
     return ""
 
@@ -84,13 +86,13 @@ def _forget_earlier_copy(scene: Scene) -> Iterator[RunbookAction]:
     spec = scene.spec
     for controller in spec.controllers:
         name = spec.node_name(controller.id)
-        title = f"Stop {name}: /migration tells of a copy that this quorum has not made"
+        title = f"Stop {name}: /migration refers to a copy that this quorum has not made"
         yield on_node(scene, controller, title, (shell.stop(controller),), shell.is_gone(controller), "exit code 0: it is gone")
     absent = tools.is_absent(spec, "migration")
     delete = f"{{ {absent}; }} || {tools.zookeeper(spec, 'delete /migration')}"
     yield on_cluster(scene, "Delete /migration", (delete,), absent, "exit code 0: there is no /migration")
     for controller in spec.controllers:
-        yield start_node(scene, controller, "it makes /migration anew")
+        yield start_node(scene, controller, "it creates /migration again")
 
 
 def _controllers(scene: Scene) -> Iterator[RunbookAction]:
@@ -105,7 +107,7 @@ def _controllers(scene: Scene) -> Iterator[RunbookAction]:
             yield start_node(scene, controller, "the quorum needs it")
     yield on_cluster(
         scene,
-        "See that the controllers form a quorum. Every one must run with the migration flag",
+        "Check that the controllers form a quorum. Every one must run with the migration flag",
         (),
         shell.until(f"{tools.quiet(tools.quorum(scene.spec))} | grep -q '^LeaderId: *[0-9]'"),
         "exit code 0: there is a leader",
@@ -129,7 +131,7 @@ def _provision(scene: Scene, controller: ControllerSpec) -> RunbookAction:
             shell.start(controller),
         ),
         f"sleep 3; {shell.is_up(controller)}",
-        "exit code 0: its process lives. If not, the end of its output says why",
+        "exit code 0: its process runs. If not, the end of its output says why",
     )
 
 
@@ -181,7 +183,7 @@ def _await_copy(scene: Scene) -> RunbookAction:
     return on_cluster(
         scene,
         "Wait for the copy: it begins by itself when every broker is hybrid and registered. If it does not, the log of the "
-        "active controller says every minute what it waits for",
+        "active controller reports every minute what it waits for",
         (),
         f"{shell.until(tools.is_krafts(spec), 300)} && {_is_current(scene)}",
         "it ends by itself, with exit code 0: KRaft owns /controller, and ZooKeeper is kept up to date",
@@ -203,7 +205,7 @@ def _last_look(scene: Scene) -> RunbookAction:
     in_sync = shell.until(tools.is_in_sync(scene.spec))
     return on_cluster(
         scene,
-        "Look once more, and let it run like this as long as you like: up to here there is a way back",
+        "Check again, and let it run like this as long as you like: until here a rollback is possible",
         (tools.quorum(scene.spec, "--replication"),),
         f"{in_sync} && {_is_current(scene)}",
         "exit code 0: every replica is in sync, and ZooKeeper is kept up to date",
@@ -213,7 +215,7 @@ def _last_look(scene: Scene) -> RunbookAction:
 def _finalize(scene: Scene, *, is_final_already: bool) -> Iterator[RunbookAction]:
     """Standbys first, the active one last."""
     spec = scene.spec
-    warning = "" if is_final_already else "FINAL, THERE IS NO WAY BACK AFTER THIS: "
+    warning = "" if is_final_already else "FINAL, NO ROLLBACK AFTER THIS: "
     left = [c for c in scene.situation.controllers if not (c.mode is ControllerMode.FINAL and c.stage is NodeStage.KRAFT)]
     for controller in sorted(left, key=lambda c: (c.is_leader, c.id)):
         node = spec.node(controller.id)
@@ -230,10 +232,10 @@ def _finalize(scene: Scene, *, is_final_already: bool) -> Iterator[RunbookAction
     yield on_node(
         scene,
         last,
-        "See that the end is there",
+        "Check that the migration has ended",
         (tools.quorum(spec), tools.quorum(spec, "--replication")),
         f"{shell.until(tools.is_in_sync(spec))} && {state} | grep '\"zkMigrationState\":3'",
-        "exit code 0: every replica is in sync, and the quorum's log says 3 (POST_MIGRATION). ZooKeeper is not used any more",
+        "exit code 0: every replica is in sync, and the quorum's log says 3 (POST_MIGRATION). ZooKeeper is no longer used",
     )
 
 

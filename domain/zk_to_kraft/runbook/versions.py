@@ -7,13 +7,13 @@ from domain.by_hand.kafka_tools import decoder, in_one_session
 from domain.cluster import ClusterSpec, ControllerSpec
 
 _EPOCHS = """
-function told(name, value) {
+function value_of(name, value) {
   value = $0
   if (!sub(".*\\"" name "\\":\\"?", "", value)) return ""
   sub(/[",}].*/, "", value)
   return value
 }
-function partition() { return told("topicId") " " told("partitionId") }
+function partition() { return value_of("topicId") " " value_of("partitionId") }
 /^begin / {
   is_checkpoint = /[.]checkpoint$/
   name = $0
@@ -28,9 +28,9 @@ function partition() { return told("topicId") " " told("partitionId") }
   if (!is_checkpoint && at + 0 < end) next
   seen = 1
 }
-/"type":"TOPIC_RECORD"/ { topic[told("topicId")] = told("name") }
-/"type":"REMOVE_TOPIC_RECORD"/ { delete topic[told("topicId")] }
-/"type":"PARTITION_RECORD"/ { epoch[partition()] = told("partitionEpoch") }
+/"type":"TOPIC_RECORD"/ { topic[value_of("topicId")] = value_of("name") }
+/"type":"REMOVE_TOPIC_RECORD"/ { delete topic[value_of("topicId")] }
+/"type":"PARTITION_RECORD"/ { epoch[partition()] = value_of("partitionEpoch") }
 /"type":"PARTITION_CHANGE_RECORD"/ {
   if (!(partition() in epoch)) is_torn = 1
   epoch[partition()]++

@@ -18,11 +18,15 @@ from domain.zk_to_kraft.runbook.forward import forward_actions
 from domain.zk_to_kraft.situation import QuorumState
 
 FIRST = (
-    "Before you begin: make sure that nobody else acts on this cluster; stop every activity worker of Keeperless. Run each "
-    "command as the user that runs its node, one after the other, and go on only when the check of an action holds"
+    "Before you begin: make sure that no other person or program acts on this cluster, and stop every activity worker of "
+    "Keeperless. Run each command as the user that runs its node, one after another, and continue only when the check of an "
+    "action passes"
 )
-NOTHING_TO_UNDO = "Nothing of a migration is there: every broker runs on plain ZooKeeper, and there is no controller of KRaft."
-FINAL = "The quorum's log says that the migration is final (POST_MIGRATION): there is no way back to ZooKeeper, only forward."
+NOTHING_TO_UNDO = "There is no trace of a migration: every broker runs on plain ZooKeeper, and there is no KRaft controller."
+FINAL = (
+    "The quorum's log says that the migration is final (POST_MIGRATION): a rollback to ZooKeeper is impossible. "
+    "Continue forward."
+)
 
 
 def runbook_of(
