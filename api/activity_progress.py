@@ -60,11 +60,11 @@ async def find_progress(temporal: Temporal, activity_id: str) -> ActivityProgres
 
 async def progress_of(seen: ActivityExecutionDescription, queue: TaskQueue) -> ActivityProgress:
     if seen.status is ActivityExecutionStatus.COMPLETED:
-        return ActivityProgress(StandingState.FAILED, "It ended without publishing.", seen.schedule_time, is_over=True)
+        return ActivityProgress(StandingState.FAILED, "It ended without a result.", seen.schedule_time, is_over=True)
     if seen.status in {ActivityExecutionStatus.RUNNING, ActivityExecutionStatus.PAUSED}:
         return ActivityProgress(StandingState.RUNNING, await _how_far(seen, queue), seen.schedule_time)
     if seen.status in {ActivityExecutionStatus.CANCELED, ActivityExecutionStatus.TERMINATED}:
-        return ActivityProgress(StandingState.FAILED, "Somebody cancelled it in Temporal.", seen.schedule_time)
+        return ActivityProgress(StandingState.FAILED, "It was cancelled in Temporal.", seen.schedule_time)
     return ActivityProgress(StandingState.FAILED, _reason_of(await seen.outcome_failure(), queue), seen.schedule_time)
 
 
@@ -91,7 +91,7 @@ def _reason_of(failure: BaseException | None, queue: TaskQueue) -> str:
     """In our own words, or in the worker's where it worded them for people: nobody else's text is passed on."""
     if isinstance(failure, ActivityTimeout):
         is_untaken = failure.type is TimeoutType.SCHEDULE_TO_START
-        return _nobody_took_it(queue) if is_untaken else "Its worker fell silent, or took too long."
+        return _nobody_took_it(queue) if is_untaken else "Its worker stopped reporting, or took too long."
     if is_worded(failure):
         return failure.message
     kind = failure.type if isinstance(failure, ApplicationError) else None

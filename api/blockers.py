@@ -226,7 +226,7 @@ async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: fl
     if run.is_led:
         tasks = await asyncio.gather(*(_with_signs(wiring, task, now, until) for task in run.tasks))
         return replace(run, tasks=tuple(tasks)), None, ""
-    unled = "nobody answers a question to the migration's workflow"
+    unled = "no worker answers a query to the migration's workflow"
     entry, both = await asyncio.gather(missing(wiring, TaskQueue.MIGRATIONS, unled, now, until), asking(wiring, until))
     return run, entry, both
 
@@ -267,16 +267,16 @@ async def _look(
         step, restart_seconds = _in_hand(events, record, now), recorded_causes.longest_restart(events)
         return await blockers(wiring.temporal, record, step, recorded_causes.rolled(events), restart_seconds)
     except NoWorker as error:
-        took = "somebody took the task to look at the cluster, and has not come back"
-        nobody = "nobody took the task to look at the cluster"
+        took = "a worker took the task to observe the cluster, and has not returned"
+        nobody = "no worker took the task to observe the cluster"
         observed = took if error.was_taken else nobody
         return await missing(wiring, TaskQueue.WATCH, observed, now, until, was_taken=error.was_taken)
     except ObservationFailed as error:
         return blocker(
             OBSERVATION_FAILED,
-            "the look at the cluster",
+            "the observation of the cluster",
             observed=str(error),
-            expected="a worker can look at it",
+            expected="a worker can observe it",
             fix=error.fix,
             since=now,
         )
@@ -294,7 +294,7 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
             await wiring.ledger.prove_writable(record.id)
         except LedgerUnavailable as error:
             if is_last:
-                return _of_ledger(error, "migrations can write down what they do", now)
+                return _of_ledger(error, "migrations can record what they do", now)
         else:
             break
     return None

@@ -50,7 +50,7 @@ OF_THE_WAY = frozenset({RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENT
 
 NO_CALLS: Mapping[str, Origin] = {}
 
-HAS_ENDED = "The migration ended before the command reached it, or before its answer was seen: its events say what it did."
+HAS_ENDED = "The migration ended before the command reached it, or before its answer arrived: its events say what it did."
 
 
 class CommandStatus(StrEnum):

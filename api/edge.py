@@ -54,7 +54,7 @@ class Edge:
             await self._identify(scope)
             await self._app(scope, receive, answering)
         except Exception as error:
-            log.exception("a call failed in a way that nobody foresaw")
+            log.exception("a call failed in an unexpected way")
             if answering.has_begun:
                 raise  # Too late for another answer: the connection breaks off.
             await _tell(problem_of(error), scope, receive, answering)
@@ -111,8 +111,8 @@ class _Answering:
 
 WRONG_HOST = Problem(
     ProblemKind.WRONG_HOST,
-    "Without authentication the API answers to the names 127.0.0.1 and localhost only, "
-    "so that no web page can reach it under a name of its own.",
+    "Without authentication the API answers only to the names 127.0.0.1 and localhost, so that no web page can reach it "
+    "under another name.",
 )
 
 

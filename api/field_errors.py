@@ -23,7 +23,7 @@ EXAMPLE_OF = {kind: f"Expected {what}" for what, kinds in EXAMPLES.items() for k
 
 EXPECTED = {
     "missing": "It is missing",
-    "extra_forbidden": "There is no such field: see /openapi.json for those that there are",
+    "extra_forbidden": "There is no such field: see /openapi.json for the fields that exist",
     "enum": "Expected {expected}",
     "literal_error": "Expected {expected}",
     "union_tag_invalid": "Expected one of {expected_tags} as {discriminator}",

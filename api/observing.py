@@ -65,7 +65,7 @@ class NoWorker(Transient):
         super().__init__("No activity worker answered on the task queue `watch`. Start keeperless-activities, and ask again.")
 
 
-MEND = "Mend what is named. The log of keeperless-activities has it whole."
+MEND = "Fix what is named. The log of keeperless-activities has the whole error."
 
 
 class ObservationFailed(Permanent):
@@ -165,8 +165,9 @@ OWN_ERRORS = frozenset(_names_below(KeeperlessError))
 OF_THE_LEDGER = frozenset(_names_below(LedgerUnavailable) - _names_below(LedgerMarked))
 """But for what is so for all programs."""
 OWN_WAY = (
-    "This is how {0} finds the ledger: where no other entry tells the same of the API, it is that program's own way to it. "
-    "Compare KEEPERLESS_LEDGER_URL, the user, his password and the network of its process with those of the API. "
+    "This is how {0} sees the ledger. If no other entry reports the same for the API, the fault is in that program's own "
+    "connection. Compare KEEPERLESS_LEDGER_URL, the user, the password and the network of its process with those of the "
+    "API. "
 )
 
 
@@ -194,7 +195,7 @@ def worded(kind: str | None, message: str, program: str, fix: str) -> tuple[str,
 
 def unforeseen(kind: str | None) -> str:
     """In words. Of the error itself only its class, which holds no value."""
-    return "in a way that nobody foresaw" + (f" ({kind})" if kind is not None and kind.isidentifier() else "")
+    return "in an unexpected way" + (f" ({kind})" if kind is not None and kind.isidentifier() else "")
 
 
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:

@@ -5,11 +5,11 @@ from api.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from ledger.database import place_of
 
-LISTED = "GET /migrations lists those that there are."
+LISTED = "GET /migrations lists those that exist."
 MEANS = (
-    "This API was started with another KEEPERLESS_LEDGER_URL than the one that knows it (compare its EnvironmentFile, and the "
-    "HOME of its user, with those of the workers), or its ledger was made anew, or restored from a backup of before. Start it "
-    "with the right one, or restore that; register no cluster and start nothing here before."
+    "Register no cluster and start nothing here before this is fixed. Compare KEEPERLESS_LEDGER_URL of this API with that "
+    "of the workers (its EnvironmentFile, and the HOME of its user), and start the API with the right one. If the URL is "
+    "right, the ledger was created again or restored from an older backup: restore the one that knows the migration."
 )
 
 

@@ -41,33 +41,33 @@ QUESTION_LIMIT = timedelta(seconds=6)
 WORKFLOW = "the migration's workflow"
 
 UNLIMIT = (
-    "If it was not meant, take it away: `temporal task-queue config set --task-queue {} --task-queue-type activity "
-    "--queue-rps-limit default`. It goes on by itself."
+    "If it was not intended, remove it: `temporal task-queue config set --task-queue {} --task-queue-type activity "
+    "--queue-rps-limit default`. The migration then continues by itself."
 )
 
 UNPIN = (
-    "Take it back: `temporal workflow update-options --workflow-id '{}' --versioning-override-behavior unspecified`. It goes "
-    "on by itself. No worker is missing, and to start more helps nothing."
+    "Remove it: `temporal workflow update-options --workflow-id '{}' --versioning-override-behavior unspecified`. The "
+    "migration then continues by itself. No worker is missing, and starting more does not help."
 )
 
 UNVERSION = (
-    "Give it back to workers without a version: `temporal worker deployment set-current-version --deployment-name {} "
-    "--unversioned` (and set-ramping-version --delete). Nothing else helps, and no log tells of it. If that deployment has to "
+    "Give the queue back to workers without a version: `temporal worker deployment set-current-version --deployment-name {} "
+    "--unversioned` (and set-ramping-version --delete). Nothing else helps, and no log shows it. If that deployment has to "
     "stay, it must not poll task queue {}."
 )
 
 ENDED: dict[int, str] = {
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "it ran into a time limit that somebody has set",
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "somebody has canceled it",
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "it has ended by itself, and the ledger does not say so",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "it ran into a time limit that was set from outside",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "it was canceled from outside",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "it has ended by itself, and the ledger does not show it",
 }
 
 
 SUPERSEDED = b'"superseded"'
 """What a run gives that has lost its claim to the cluster, as JSON."""
 BEATEN = (
-    "it has ended by itself, because by the ledger not this run holds the cluster: another migration of it was started, or the "
-    "ledger was restored from a backup of before this one's start"
+    "it has ended by itself, because in the ledger another run holds the cluster: another migration of it was started, or "
+    "the ledger was restored from a backup from before this one's start"
 )
 
 
@@ -219,7 +219,7 @@ def _pinned(description: DescribeWorkflowExecutionResponse, to: WorkerDeployment
         queue=TaskQueue.MIGRATIONS,
         begun_at=since,
         due_at=since,
-        paused=f"by somebody: {where} (a versioning override), and our workers have no version",
+        paused=f"from outside: {where} (a versioning override), and Keeperless' workers have no version",
         fix=UNPIN.format(description.workflow_execution_info.execution.workflow_id),
     )
 
@@ -242,8 +242,8 @@ async def _withheld(client: Client, task: PendingTask) -> PendingTask:
     given = next((version for version in versions if version.deployment_name), None)
     if given is not None:
         name = given.deployment_name
-        to = f"by somebody: task queue {task.queue} is given to version {given.build_id} of the Worker Deployment {name}"
-        return replace(task, paused=f"{to}, and our workers have no version", fix=UNVERSION.format(name, task.queue))
+        to = f"from outside: task queue {task.queue} is assigned to version {given.build_id} of the Worker Deployment {name}"
+        return replace(task, paused=f"{to}, and Keeperless' workers have no version", fix=UNVERSION.format(name, task.queue))
     found = queue.config.queue_rate_limit
     if not found.HasField("rate_limit"):
         return task

@@ -30,17 +30,17 @@ IN_WORK = frozenset(
 """Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
 
 UNPAUSE = (
-    "If it was not meant, let it go on: `temporal {}`, or in Temporal's UI. To stop between two nodes, with a reason, "
+    "If it was not intended, resume it: `temporal {}`, or in the Temporal UI. To stop between two nodes, with a reason, "
     "POST /migrations/{{id}}/hold."
 )
 
-LOST, LOST_ATTEMPTS = "nothing was heard any more of its worker in the middle of it, and so it was before", 3
+LOST, LOST_ATTEMPTS = "its worker stopped reporting in the middle of it, this time and before", 3
 """From how many attempts on that is no accident."""
 LOST_FIX = (
-    "If its process has ended, something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of "
-    "systemd-oomd, and at its exit status where it is restarted; give it more. If its process runs on, do not restart it: look "
-    "at what is between it and Temporal (a proxy, an ingress: its limit of concurrent HTTP/2 streams, its timeouts, its log), "
-    "at Temporal's own limits, and at its machine's processors and swap. It is tried again by itself."
+    "If its process has ended, find what kills it: mostly the kernel, for its memory. Read dmesg (oom-kill), the journal of "
+    "systemd-oomd, and its exit status; give it more memory. If its process still runs, do not restart it. Check what is "
+    "between it and Temporal (a proxy or an ingress: its limit of concurrent HTTP/2 streams, timeouts, log), Temporal's own "
+    "limits, and the CPU and swap of its machine. The activity is retried by itself."
 )
 
 USUAL: dict[str, timedelta] = {
@@ -49,13 +49,13 @@ USUAL: dict[str, timedelta] = {
     ActivityName.RECORD: RECORD_TIMEOUT,
 }
 """How long an attempt may take."""
-SHORTENED = "Somebody has shortened this activity's time in Temporal: {} gives it its own back."
+SHORTENED = "This activity's time limit was shortened in Temporal: {} restores its own."
 MORE = {
-    TaskQueue.CHECKS: "It has more to compare than that allows: give keeperless-checks more processors and memory, or a Spark "
-    "of your own (KEEPERLESS_SPARK), or find what it hangs on: its disk, its network, its log.",
-    TaskQueue.CLUSTER: "Something that it asks hangs, or its machine has too much to do: the file systems of the nodes and of "
-    "KEEPERLESS_ARTEFACTS (`findmnt`, `ps -eo pid,stat,wchan:32,cmd | grep ' D'`), the processors (`top`), its log. Each "
-    "attempt finds out what the ones before have done.",
+    TaskQueue.CHECKS: "The comparison takes longer than that: give keeperless-checks more CPU and memory, or a Spark of "
+    "your own (KEEPERLESS_SPARK), or find what it hangs on: its disk, its network, its log.",
+    TaskQueue.CLUSTER: "Something that it asks hangs, or its machine is overloaded. Check the file systems of the nodes and "
+    "of KEEPERLESS_ARTEFACTS (`findmnt`, `ps -eo pid,stat,wchan:32,cmd | grep ' D'`), the CPU (`top`), "
+    "and its log. Each attempt finds out what the ones before have done.",
 }
 
 STOPPED_IN_ORDER = "WorkerShutdown"
@@ -109,7 +109,7 @@ def _out_of_time(activity: PendingActivityInfo, queue: TaskQueue, named: str) ->
     limit, usual = activity.activity_options.start_to_close_timeout.ToTimedelta(), USUAL.get(activity.activity_type.name)
     is_shortened = usual is not None and timedelta() < limit < usual  # an older server does not tell it
     told = f", {limit.total_seconds():g} s," if limit else ""
-    error = f"it was not done within its time{told} and was begun anew"
+    error = f"it was not done within its time{told} and was started again"
     return error, SHORTENED.format(RESET.format(named)) if is_shortened else MORE.get(queue, "")
 
 
@@ -139,7 +139,7 @@ def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:
 
 
 def said_by(identity: str, reason: str) -> str:
-    return f"by {identity or 'somebody'}" + (f": {reason}" if reason else "")
+    return f"by {identity or 'an unnamed caller'}" + (f": {reason}" if reason else "")
 
 
 def failed_of(failure: Failure, queue: TaskQueue) -> tuple[str, str]:

@@ -31,9 +31,9 @@ def page_of(plan: Plan) -> str:
         _verdict(plan),
         f"Made at {plan.made_at:{TIME}} in phase **{plan.phase or 'unknown'}**, for {_line(plan.requested_by)}. "
         f"Hash `{plan.plan_hash}`.",
-        *_section("Did not answer, so this plan knows nothing of it", [_line(part) for part in plan.unknown]),
+        *_section("Did not answer, so this plan does not cover it", [_line(part) for part in plan.unknown]),
         *_findings(plan.findings),
-        *_section("Policy", list(_policy(plan.policy)) or ["All of it is as by default."]),
+        *_section("Policy", list(_policy(plan.policy)) or ["Everything has its default."]),
         *_rehearsal(plan.rehearsal),
         *(_way(plan) if plan.nodes else []),
     ]
@@ -41,7 +41,7 @@ def page_of(plan: Plan) -> str:
 
 
 def _way(plan: Plan) -> list[str]:
-    back = f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most."
+    back = f"A rollback is expected to leave the cluster without a controller for at most {plan.controllerless_seconds:g} s."
     return [
         *_section("What cannot be undone", [f"{p.what} Gate: **{p.gate}**." for p in plan.irreversible]),
         *_rolls(plan.rolls, plan.estimate),
@@ -62,9 +62,9 @@ def page_without_plan(plan_id: str, standing: ActivityProgress) -> str:
 
 def _verdict(plan: Plan) -> str:
     if any(finding.code == NOTHING_ANSWERS for finding in plan.findings):
-        return "**Nothing can be planned.** Nothing of the cluster answers: what there is to do nobody can say."
+        return "**Nothing can be planned.** No part of the cluster answers, so it is unknown what there is to do."
     if plan.is_blocked:
-        return "**Blocked.** A migration would be refused, and nothing touched."
+        return "**Blocked.** A migration would be refused, and nothing changed."
     return f"A migration may start: `POST /migrations` with `plan_id` `{plan.id}`."
 
 
@@ -119,17 +119,17 @@ def _passed(report: RehearsalReport) -> str:
         return f"It passed with the cluster as it is, after {after}."
     if not report.has_passed_in_part:
         return f"**It did not pass**, after {after}."
-    without = f"After {after} it passed without: {', '.join(report.left_out)}. All that follows is of that copy."
+    without = f"After {after} it passed without: {', '.join(report.left_out)}. All that follows is about that copy."
     return f"**It did not pass with the cluster as it is.** {without}"
 
 
 def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
     if not rolls:
-        yield "## What is restarted\n\nNothing any more."
+        yield "## What is restarted\n\nNothing."
         return
-    rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "a guess: this cluster has no history"
+    rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "an estimate: this cluster has no history"
     takes = roughly(estimate.seconds).capitalize()
-    yield f"## What is restarted, in this order\n\n{takes} without soak, comparisons and people's time ({rests_on})."
+    yield f"## What is restarted, in this order\n\n{takes} without soak, comparisons and approvals ({rests_on})."
     for roll in rolls:
         lines = [_waves(tuple(waves)) for _, waves in groupby(roll.waves, key=_why)]
         yield f"### {roll.what}"
@@ -137,8 +137,8 @@ def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
 
 
 def _why(wave: PlannedWave) -> str:
-    stops = f" **Cannot spare it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
-    gone = f" Not available meanwhile: {', '.join(wave.without)}." if wave.without else ""
+    stops = f" **Unavailable during it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
+    gone = f" Unavailable during it: {', '.join(wave.without)}." if wave.without else ""
     return f"{_line(wave.reason)}{stops}{gone}"
 
 
@@ -156,13 +156,13 @@ def _configuration(nodes: Sequence[PlannedNode]) -> Iterator[str]:
 def _files(node: PlannedNode) -> Iterator[str]:
     yield f"### {node.name}: `{node.path}`"
     if not node.files:
-        yield "No text of it is known: it could not be read, or nothing is written any more."
+        yield "Its text is unknown: it could not be read, or no further change is written."
     for file in node.files:
         diff = "\n".join(file.diff)
         fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(diff))])
         yield f"Stage **{file.stage}**, sha256 `{file.sha256}`:\n\n{fence}diff\n{diff}\n{fence}"
     if node.dropped:
-        yield "Keys of its base file that are not in it with their value:"
+        yield "Keys of its base file that are dropped, or have another value in it:"
         yield "\n".join(f"- `{_line(one.key)}`, {_how_dropped(one)}: {_line(one.why)}" for one in node.dropped)
 
 

@@ -112,7 +112,7 @@ def ensure_startable(plan: Plan, cluster: ClusterRecord, now: datetime, plan_lif
 
 DETAILS = {
     ProblemKind.PLAN_BLOCKED: "Nothing was started. Fix what is named in findings and unknown, then make a new plan.",
-    ProblemKind.PLAN_OUTDATED: "Nothing was started. Read in findings what has changed, make a new plan, and start with that.",
+    ProblemKind.PLAN_OUTDATED: "Nothing was started. The findings show what has changed. Make a new plan, and start with that.",
 }
 
 

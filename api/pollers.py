@@ -26,8 +26,8 @@ QUESTION = timedelta(seconds=65)
 REFUSED = frozenset({RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED})
 """Said before the question is looked at. Where it may be asked, Temporal finds that a second is too short to wait."""
 MEND = (
-    "Mend what Temporal says: a limit of its dynamic configuration (frontend.namespaceCount for pollers at once, "
-    "frontend.namespaceRPS for calls), or a permission. Workers go on by themselves."
+    "Fix what Temporal reports: a limit of its dynamic configuration (frontend.namespaceCount for concurrent polls, "
+    "frontend.namespaceRPS for calls), or a permission. Workers then continue by themselves."
 )
 
 
@@ -39,7 +39,7 @@ class Poller:
     heard_at: datetime
 
     def in_words(self, now: datetime) -> str:
-        return f"Temporal has heard last of {self.identity} there, {self._ago(now)}"
+        return f"Temporal last heard of {self.identity} there {self._ago(now)}"
 
     def in_brief(self, now: datetime) -> str:
         return f"{self.identity} (heard {self._ago(now)})"
@@ -91,5 +91,5 @@ async def refusal(temporal: Temporal) -> Sign | None:
                 await client.workflow_service.poll_activity_task_queue(asked, retry=False, timeout=POLL)
             except RPCError as error:
                 if error.status in REFUSED:
-                    return Sign(f"Temporal refuses who asks for tasks: {error.message[:SAID]}", MEND)
+                    return Sign(f"Temporal refuses polls: {error.message[:SAID]}", MEND)
     return None

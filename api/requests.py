@@ -18,7 +18,7 @@ ClusterName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Reason = Annotated[
     str,
     # Databases cannot store the character NUL in text.
-    Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="For whoever reads it a year later."),
+    Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="For the auditor who reads it a year later."),
 ]
 
 ReportId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,80}$")]
@@ -109,7 +109,7 @@ class ApprovalRequest(Incoming):
     @model_validator(mode="after")
     def _break_no_glass_to_reject(self) -> Self:
         if self.break_glass and self.decision is GateDecision.REJECT:
-            raise ValueError("Nobody needs to break glass to reject: leave break_glass out")
+            raise ValueError("Breaking glass is not needed to reject: leave break_glass out")
         return self
 
 
@@ -125,8 +125,8 @@ class RollbackRequest(Incoming):
     def _say_what_is_given_up(self) -> Self:
         if self.preview_hash is None and "accept_loss" not in self.model_fields_set:
             raise ValueError(
-                "Look at GET /migrations/{id}/rollback-preview, and send its preview_hash, or the names of the losses "
-                "that you accept in accept_loss, which is [] where nothing would be lost"
+                "Read GET /migrations/{id}/rollback-preview. Then send its preview_hash, or the names of the losses that "
+                "you accept in accept_loss ([] if nothing would be lost)"
             )
         return self
 

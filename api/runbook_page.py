@@ -10,12 +10,12 @@ from itertools import takewhile
 from domain.questions import Runbook, RunbookAction
 
 HOW_TO = """\
-- Choose one way, back or forward, and stay on it.
-- One action after the other, in this order; in it one block after the other. Begin none before the one before it has ended
-  with exit code 0 (`echo $?` tells), and its check holds.
-- Commands are for a POSIX shell on the host that is named. What must not be written here, such as a password, they take from
-  a variable in capitals: set it first.
-- If something fails, or a check does not hold, stop and look. This page tells of one moment: where anything is not as it says,
+- Choose one direction, back or forward, and stay with it.
+- Run the actions in this order, and the blocks of an action in theirs. Begin one only when the one before has ended with exit
+  code 0 (`echo $?` shows it) and its check passes.
+- Commands are for a POSIX shell on the host that is named. Passwords and the like are not written here: the commands take them
+  from a variable in capitals, which you set first.
+- If something fails, or a check does not pass, stop and find out why. This page shows one moment: if anything differs from it,
   get it again."""
 
 BACKTICKS = re.compile(r"`{3,}")
@@ -39,7 +39,7 @@ def page_of(runbook: Runbook) -> str:
 
 def _not_seen(unknown: Sequence[str]) -> Iterator[str]:
     if unknown:
-        yield "**Did not answer, so this page knows nothing of it. Find out first:**"
+        yield "**Did not answer, so this page does not cover it. Find out first:**"
         yield "\n".join(f"- {_line(part)}" for part in unknown)
 
 

@@ -126,9 +126,8 @@ def _details(record: MigrationRecord) -> str:
     """Markdown for whoever opens the run in Temporal's web UI and knows nothing of it."""
     return (
         f"Migration `{record.id}` ({record.kind.value}) of Kafka cluster **{record.cluster}** (`{record.cluster_id}`), "
-        f"requested by {record.requested_by} at {record.created_at:%Y-%m-%d %H:%M:%S} UTC, "
-        f"on revision {record.spec_revision} of the cluster's spec.\n\n"
-        f"Where it stands, what it waits for and what to decide: `GET {migration_url(record.id)}` of the Keeperless API. "
-        "Approve, reject, hold, resume it and lead it back there. "
-        "Do not terminate it here: the cluster would stay as it is, half-way."
+        f"requested by {record.requested_by} at {record.created_at:%Y-%m-%d %H:%M:%S} UTC, on revision "
+        f"{record.spec_revision} of the cluster's spec.\n\nIts state, what it waits for and what to decide: `GET "
+        f"{migration_url(record.id)}` of the Keeperless API. Approve, reject, hold, resume or roll it back there. Do not "
+        "terminate it here: the cluster would stay half-way."
     )

@@ -31,11 +31,11 @@ class ApiSettings(BaseSettings):
 
     ledger_url: str = Field(
         default=f"sqlite:///{STATE / 'ledger.db'}",
-        description="Where the ledger is: sqlite:////path or postgresql://…. The activity worker needs the same one.",
+        description="URL of the ledger: sqlite:////path or postgresql://…. The activity worker needs the same one.",
     )
     artefacts: Path = Field(
         default=STATE / "artefacts",
-        description="Directory of the rows of reports, which the workers write. It may be mounted for reading only.",
+        description="Directory of the rows of reports, which the workers write. Read access is enough.",
     )
     bind_address: str = Field(
         default=LOOPBACK,
@@ -49,34 +49,34 @@ class ApiSettings(BaseSettings):
     event_stream_life: timedelta = Field(
         default=timedelta(minutes=10),
         gt=timedelta(0),
-        description="After this time an event stream ends, and the client comes back with Last-Event-ID: "
-        "so no connection outlives a deployment, or a client that is gone.",
+        description="An event stream ends after this time, and the client reconnects with Last-Event-ID, so that no "
+        "connection outlives a deployment, or a client that is gone.",
     )
     event_poll_interval: timedelta = Field(
         default=timedelta(milliseconds=500),
         gt=timedelta(0),
-        description="How often an event stream looks into the ledger.",
+        description="How often an event stream reads the ledger.",
     )
     care_interval: timedelta = Field(
         default=timedelta(seconds=5),
         gt=timedelta(0),
-        description="Pause between two attempts at what could not be done at once: undelivered commands, abandoned migrations.",
+        description="Pause between two attempts at what failed the first time: undelivered commands, abandoned migrations.",
     )
     start_patience: timedelta = Field(
         default=timedelta(seconds=15),
         ge=timedelta(0),
-        description="A migration older than this that has no run was abandoned by a crash. Longer than any start takes.",
+        description="A migration that is older than this and has no run was abandoned by a crash. Longer than any start takes.",
     )
 
     plan_life: timedelta = Field(
         default=timedelta(days=14),
         gt=timedelta(0),
-        description="A plan that is older than this starts no migration: people should read a new one.",
+        description="A plan that is older than this starts no migration: make and read a new one.",
     )
 
     auth: Literal["on", "off"] = Field(
         default="off",
-        description="Whether callers have to say who they are. `off`: everybody is the same principal, and the API listens on "
+        description="Whether callers must authenticate. `off`: every caller is the same principal, and the API listens on "
         "127.0.0.1 only.",
     )
     first_key_file: Path = Field(
@@ -85,22 +85,22 @@ class ApiSettings(BaseSettings):
     )
     public_url: HttpUrl | None = Field(
         default=None,
-        description="Under which address browsers reach the API, where a proxy serves TLS. With https the session's cookie is "
+        description="Address under which browsers reach the API, if a proxy serves TLS. With https, the session's cookie is "
         "sent through TLS only.",
     )
     oidc_issuer: str | None = Field(
         default=None,
         description="Issuer of OIDC tokens that are accepted beside API keys, exactly as the provider names itself. https, "
-        "but on this machine itself.",
+        "except on this machine itself.",
     )
     oidc_audience: str | None = Field(default=None, description="Audience that such a token must be for.")
     oidc_principal_claim: str = Field(
-        default="sub", description="The claim that names the principal: one that people cannot change themselves."
+        default="sub", description="The claim that names the principal: one that users cannot change themselves."
     )
     oidc_roles_claim: str = Field(
-        default="roles", description="The claim with the roles, dotted where it lies deeper, such as `realm_access.roles`."
+        default="roles", description="The claim with the roles, with dots if it is nested, such as `realm_access.roles`."
     )
-    oidc_role_prefix: str = Field(default="keeperless-", description="What comes before a role's name in that claim.")
+    oidc_role_prefix: str = Field(default="keeperless-", description="Prefix of a role's name in that claim.")
 
     @property
     def is_auth_on(self) -> bool:
@@ -134,6 +134,7 @@ class ApiSettings(BaseSettings):
         issuer = urlsplit(self.oidc_issuer or "https://")
         if issuer.scheme != "https" and issuer.hostname not in {LOOPBACK, "localhost"}:
             raise ValueError(
-                "KEEPERLESS_OIDC_ISSUER: use https, for whoever can change what an http:// provider answers makes tokens"
+                "KEEPERLESS_OIDC_ISSUER: use https, because anyone who can change the answers of an http:// provider can "
+                "make tokens"
             )
         return self

@@ -21,16 +21,16 @@ from domain.records import Command, EventDraft, MigrationRecord, MigrationState
 from ledger.errors import ActiveMigration, MigrationHasEnded, NoSuchMigration
 from ledger.ledger import SqlLedger
 
-NO_ANSWER = "Temporal did not start it, so nothing was touched. Ask again."
-HELD_BY_ANOTHER = "Another run holds the cluster, so nothing was touched."
-NEVER_STARTED = "It was never started, because the API ended before it could. Nothing was touched. Ask again."
+NO_ANSWER = "Temporal did not start it, so nothing was changed. Ask again."
+HELD_BY_ANOTHER = "Another run holds the cluster, so nothing was changed."
+NEVER_STARTED = "It was never started, because the API ended before it could. Nothing was changed. Ask again."
 RUN_IS_GONE = (
-    "Its run was ended from outside (terminated, cancelled or failed in Temporal), and the cluster is as it was left. "
-    "A new migration looks where the cluster is, and goes on from there."
+    "Its run was ended from outside (terminated, cancelled or failed in Temporal), and the cluster is as it was left. A new "
+    "migration observes the cluster and continues from there."
 )
 RUN_IS_FORGOTTEN = (
-    "Temporal does not know its run any more (its retention is over, or its database was made anew), and the cluster is as it "
-    "was left. A new migration looks where the cluster is, and goes on from there."
+    "Temporal no longer knows its run (its retention is over, or its database was created again), and the cluster is as it "
+    "was left. A new migration observes the cluster and continues from there."
 )
 
 

@@ -60,7 +60,7 @@ SAYS_ALL = frozenset({RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.FAILED_PRECONDI
 
 USUAL = (
     "Usual causes: the namespace or a search attribute (Cluster, MigrationKind, Phase, MigrationId, Waiting) is not "
-    "registered, we lack a permission, its dynamic configuration forbids it"
+    "registered, a permission is missing, its dynamic configuration forbids it"
 )
 
 

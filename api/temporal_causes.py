@@ -29,44 +29,44 @@ class Door(StrEnum):
 
 
 NOT_REACHED = (
-    "Start Temporal, or make it reachable; TEMPORAL_ADDRESS of the API. Nothing is lost meanwhile: migrations go on where they "
-    "stood."
+    "Start Temporal, restore the network path to it, or correct TEMPORAL_ADDRESS of the API. Nothing is lost: migrations "
+    "continue where they were."
 )
 SAYS_NOTHING = (
-    "Do not start a second one: something has that port, takes connections, and says nothing on them. It stands still, has no "
-    "processor, or waits for its disk: find it (`ss -ltnp`), and let it go on (`ps -o pid,stat,wchan:32,cmd -p PID`: T is "
-    "stopped, kill -CONT; its CPUQuota= and memory limits; whether the machine swaps). Else something else has that port: "
-    "correct TEMPORAL_ADDRESS. Nothing is lost meanwhile: migrations go on where they stood."
+    "Do not start a second one: a process has that port, accepts connections, and does not answer on them. Find it (`ss "
+    "-ltnp`), and see why it is unresponsive (`ps -o pid,stat,wchan:32,cmd -p PID`). State T is stopped: kill -CONT PID. "
+    "Otherwise check its CPUQuota= and memory limits, its disk, and whether the machine swaps. If it is not Temporal, "
+    "correct TEMPORAL_ADDRESS. Nothing is lost: migrations continue where they were."
 )
 DROPPED = (
-    "Nobody answers at that address, not even with a refusal: its host is down or stands still, or a firewall or a security "
-    "group drops what is sent. Look there before anything is started; or correct TEMPORAL_ADDRESS. Nothing is lost meanwhile: "
-    "migrations go on where they stood."
+    "Check the host at that address, and the firewall or security group in front of it: it does not even refuse "
+    "connections, so the host is down or packets are dropped. Start nothing before that. Or correct TEMPORAL_ADDRESS. "
+    "Nothing is lost: migrations continue where they were."
 )
 BY_DOOR = {Door.OPEN: SAYS_NOTHING, Door.SHUT: NOT_REACHED, Door.SILENT: DROPPED}
 CERTIFICATE = (
-    "Temporal runs, and the API does not trust the certificate shown there. It has run out: renew it at Temporal, or at a "
-    "proxy before it; look at the clock here too. Its authority is another one: give the API and the workers its own "
-    "certificate (TEMPORAL_TLS_SERVER_CA_CERT_PATH), and restart them. Its name is another one: TEMPORAL_ADDRESS, or "
-    "TEMPORAL_TLS_SERVER_NAME. Nothing is lost meanwhile."
+    "Temporal runs, but the API does not trust its certificate. If it has expired, renew it at Temporal or the proxy in "
+    "front of it, and check the clock here. If its authority is unknown, give it to the API and the workers "
+    "(TEMPORAL_TLS_SERVER_CA_CERT_PATH), and restart them. If its name differs, correct TEMPORAL_ADDRESS or "
+    "TEMPORAL_TLS_SERVER_NAME. Nothing is lost."
 )
 OWN_KEY = (
-    "Put the files of TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH right: PEM, readable, and of one pair. "
-    "Then restart the API and the workers. Nothing is lost meanwhile."
+    "Correct the files of TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH: PEM, readable, and of one pair. "
+    "Then restart the API and the workers. Nothing is lost."
 )
 CUT_OFF = (
-    "Something at that address ends the connection. Either it refuses our certificate, or misses one: see when it runs out "
-    "(`openssl x509 -noout -dates -in` the file of TEMPORAL_TLS_CLIENT_CERT_PATH), renew it, and restart the API and the "
-    "workers, which read it once. Or TLS was switched on there, or at a proxy before it, and not here (TEMPORAL_TLS). Nothing "
-    "is lost meanwhile."
+    "Check when the client certificate expires (`openssl x509 -noout -dates -in` the file of "
+    "TEMPORAL_TLS_CLIENT_CERT_PATH), renew it, and restart the API and the workers, which read it once. The server at that "
+    "address ends the connection: it refuses the certificate, or requires one. If TLS was switched on there, or at a proxy, "
+    "and not here, set TEMPORAL_TLS. Nothing is lost."
 )
 NO_TLS = (
-    "TLS is switched on here and not there: switch it on at Temporal or the proxy before it again, or off here (TEMPORAL_TLS, "
-    "an API key switches it on), and restart the API and the workers. Nothing is lost meanwhile."
+    "TLS is on here and off there. Switch it on again at Temporal or the proxy, or switch it off here (TEMPORAL_TLS; an API "
+    "key switches it on). Then restart the API and the workers. Nothing is lost."
 )
 NO_NAME = (
-    "The API's machine does not resolve that name: `getent hosts NAME`, /etc/resolv.conf, /etc/hosts; else correct "
-    "TEMPORAL_ADDRESS and restart the API. Nothing is lost meanwhile: migrations go on where they stood."
+    "The API's machine cannot resolve that name: check `getent hosts NAME`, /etc/resolv.conf and /etc/hosts. Or correct "
+    "TEMPORAL_ADDRESS and restart the API. Nothing is lost: migrations continue where they were."
 )
 OF_CONNECTING = {
     re.compile(r"InvalidCertificate|invalid peer certificate"): CERTIFICATE,
@@ -78,42 +78,41 @@ OF_CONNECTING = {
 }
 """By what the SDK says of a connection that was not made, which it does in words only."""
 WORKS_NOT = (
-    "It runs, and cannot work, mostly for its database: locked by a backup or by another process, full, out of connections, "
-    "standing still, not to be reached; else one of its services (history, matching) is away. "
-    "Mend that; Temporal's own log has more. Nothing is lost meanwhile: migrations go on where they stood."
+    "Temporal runs but cannot work. Check its database first: locked by a backup or another process, full, out of "
+    "connections, unresponsive, unreachable. Then check its services (history, matching). Temporal's own log has more. "
+    "Nothing is lost: migrations continue where they were."
 )
 LOGIN = (
-    "Temporal lets the API not in. Renew what it knows us by (TEMPORAL_API_KEY, the client certificate of TEMPORAL_TLS), "
-    "or give that identity its role in the namespace again; then restart the API and the workers with it. Nothing is lost "
-    "meanwhile."
+    "Temporal refuses the API's identity. Renew its credentials (TEMPORAL_API_KEY, the client certificate of TEMPORAL_TLS), "
+    "or give that identity its role in the namespace again. Then restart the API and the workers. Nothing is lost."
 )
 NAMESPACE = (
-    "Compare TEMPORAL_NAMESPACE of the API with `temporal operator namespace list`: correct it and restart the API. Where the "
-    "namespace was deleted, or Temporal was set up anew: register it with Keeperless' search attributes, start the workers, "
-    'and start another migration of the cluster with `"hold": true`.'
+    "Compare TEMPORAL_NAMESPACE of the API with `temporal operator namespace list`: correct it and restart the API. If the "
+    "namespace was deleted, or Temporal was set up again: register it with Keeperless' search attributes, start the "
+    'workers, and start another migration of the cluster with `"hold": true`.'
 )
 LIMIT = (
-    "Have the limit that is named raised (of calls: dynamic configuration frontend.namespaceRPS and its kin, a quota of the "
-    "service; of a message's size: where a proxy or the server sets it), or find who else asks so much in this namespace. "
-    "Migrations go on by themselves."
+    "Have the named limit raised. For calls it is frontend.namespaceRPS and related dynamic configuration, or a quota of "
+    "the service; for a message's size, a proxy or the server. Or find what else sends so many requests in this namespace. "
+    "Migrations continue by themselves."
 )
 POLLERS_LIMIT = (
-    "Have dynamic configuration frontend.namespaceCount raised, which limits calls at once, or find who else waits for tasks "
-    "in this namespace, and end what nobody needs. Migrations go on by themselves."
+    "Have dynamic configuration frontend.namespaceCount raised, which limits concurrent calls. Or find what else polls in "
+    "this namespace, and stop what is not needed. Migrations continue by themselves."
 )
 DATABASE_LIMIT = (
-    "Temporal asks its database as much as it may: find what makes it (its metrics, by operation), or have "
-    "history.persistenceMaxQPS, frontend.persistenceMaxQPS and their kin raised, where the database bears it. Migrations go on "
-    "by themselves."
+    "Temporal uses its whole quota of database requests. Find the cause (its metrics, by operation), or have "
+    "history.persistenceMaxQPS, frontend.persistenceMaxQPS and related settings raised, if the database can bear it. "
+    "Migrations continue by themselves."
 )
-DATABASE_FULL = "The storage of Temporal's database is full: make room there. Migrations go on by themselves."
+DATABASE_FULL = "The storage of Temporal's database is full: free some space there. Migrations continue by themselves."
 OVERLOADED = (
-    "Temporal has more to do than it can: look at its services' processors and at its database (its own log and metrics say "
-    "which of them is slow). Migrations go on by themselves."
+    "Temporal is overloaded: check the CPU of its services and its database (its own log and metrics show which one is "
+    "slow). Migrations continue by themselves."
 )
 BUSY_RUN = (
-    "More is asked of one run at once than Temporal takes: find who sends it signals, updates or questions again and again. It "
-    "passes by itself."
+    "One run gets more requests at the same time than Temporal accepts: find what keeps sending it signals, updates or "
+    "queries. It passes by itself."
 )
 LIMITS: dict[int, str] = {
     ResourceExhaustedCause.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT: POLLERS_LIMIT,
@@ -124,22 +123,22 @@ LIMITS: dict[int, str] = {
     ResourceExhaustedCause.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW: BUSY_RUN,
 }
 NOT_SERVED = (
-    "This Temporal has not all that Keeperless asks of it: standalone activities, by which the API has the cluster looked at. "
-    "Set activity.enableStandalone: true in its dynamic configuration; where it is too old for that, upgrade it; and let a "
-    "proxy before it pass StartActivityExecution. Migrations go on meanwhile; only what the API asks of workers fails."
+    "Set activity.enableStandalone: true in Temporal's dynamic configuration: the API needs standalone activities to "
+    "observe the cluster. If this Temporal is too old for that, upgrade it. If a proxy is in front of it, let it pass "
+    "StartActivityExecution. Migrations continue meanwhile; only what the API asks of workers fails."
 )
 NO_TEMPORAL = (
-    "What answers there does not know what every Temporal knows: it is something else, or a proxy that does not pass its "
-    "WorkflowService. Correct TEMPORAL_ADDRESS and restart the API, or mend the proxy. Nothing is lost meanwhile."
+    "The server at that address does not know calls that every Temporal knows: it is another service, or a proxy that does "
+    "not pass WorkflowService. Correct TEMPORAL_ADDRESS and restart the API, or fix the proxy. Nothing is lost."
 )
 OTHER_CLUSTER = (
-    "Mend what Temporal says. Where it names another cluster of Temporal as the active one, the namespace was failed over: let "
-    "TEMPORAL_ADDRESS of the API and of the workers lead there, and restart them, or fail it back. Nothing is lost meanwhile."
+    "Fix what Temporal reports. If it names another Temporal cluster as the active one, the namespace was failed over: "
+    "point TEMPORAL_ADDRESS of the API and of the workers there, and restart them, or fail it back. Nothing is lost."
 )
 NO_MATCHING = (
-    "Its frontend answers, and its matching service, which gives tasks to workers, does not: look whether that runs and is "
-    "reached (its processes or pods, membership in its log), and at its database. Workers need no restart: they go on by "
-    "themselves."
+    "Temporal's frontend answers, but its matching service, which gives tasks to workers, does not. Check whether that runs "
+    "and can be reached (its processes or pods, membership in its log), and its database. Do not restart workers: they "
+    "continue by themselves."
 )
 FIXES: dict[RPCStatusCode | None, str] = {
     RPCStatusCode.UNAUTHENTICATED: LOGIN,
@@ -148,7 +147,7 @@ FIXES: dict[RPCStatusCode | None, str] = {
     RPCStatusCode.UNIMPLEMENTED: NOT_SERVED,
     RPCStatusCode.FAILED_PRECONDITION: OTHER_CLUSTER,
 }
-REFUSES = "Mend what Temporal says; its own log has more. Nothing is lost meanwhile: migrations go on where they stood."
+REFUSES = "Fix what Temporal reports; its own log has more. Nothing is lost: migrations continue where they were."
 
 Fault = TemporalUnavailable | TemporalRefused
 
@@ -171,9 +170,7 @@ async def without_matching(temporal: Temporal, queue: str, error: TemporalUnavai
         await temporal.ping()
     except (TemporalUnavailable, TemporalRefused):
         return await without_temporal(temporal, error, now)
-    return _entry(
-        temporal, f"it gives nobody the tasks of queue {queue}, nor says who asks for them: {error}", NO_MATCHING, now
-    )
+    return _entry(temporal, f"it hands out no tasks of queue {queue}, and does not list its pollers: {error}", NO_MATCHING, now)
 
 
 def _entry(temporal: Temporal, observed: str, fix: str, now: datetime) -> Blocker:

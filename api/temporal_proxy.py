@@ -24,14 +24,14 @@ LATELY = timedelta(seconds=20)
 SETTLED = timedelta(seconds=20)
 """Since its start: a worker that has just come was not there to answer."""
 OF_EFFECTS, OF_RUNS = (TaskQueue.WATCH, TaskQueue.CLUSTER), (TaskQueue.MIGRATIONS,)
-OBJECT = "what is between the workers and Temporal"
+OBJECT = "the connection between the workers and Temporal"
 FIX = (
-    "Do not restart the workers: they are well by what is seen here, and would have the same before them. Look which program "
-    "has the port of TEMPORAL_ADDRESS ({}; `ss -ltnp` there). A proxy or an ingress: its limit of concurrent HTTP/2 streams "
-    "(nginx http2_max_concurrent_streams, Envoy max_concurrent_streams: each question for tasks keeps one for a minute, a "
-    "worker has dozens), its timeouts, its log. Temporal itself: its own limits (frontend.namespaceRPS, "
-    "frontend.namespaceCount), and its log. The workers' logs have what fails of it: `Network error while sending worker "
-    "heartbeat`, `Error when recording heartbeat: Timeout expired`. Migrations go on by themselves."
+    "Do not restart the workers: by what is seen here they are healthy, and the same would stand between them and Temporal "
+    "afterwards. Find the program that has the port of TEMPORAL_ADDRESS ({}; `ss -ltnp` there). If it is a proxy or an "
+    "ingress, check its limit of concurrent HTTP/2 streams (nginx http2_max_concurrent_streams, Envoy "
+    "max_concurrent_streams: each poll holds one for a minute, and a worker has dozens), its timeouts and its log. If it is "
+    "Temporal, check its limits (frontend.namespaceRPS, frontend.namespaceCount) and its log. Then read the workers' logs "
+    "(`Network error while sending worker heartbeat`). Migrations continue by themselves."
 )
 
 
@@ -62,9 +62,10 @@ def of_proxy(words: str, address: str, now: datetime) -> Blocker:
     return blocker(
         NO_WORKER,
         OBJECT,
-        observed=f"questions for tasks (polls) of keeperless-workflows and keeperless-activities get through, and what they "
-        f"answer does not: {words}"[:MOST_OBSERVED],
-        expected="heartbeats, results and answers of workers come to Temporal as their polls do",
+        observed=f"polls of keeperless-workflows and keeperless-activities reach Temporal, and their answers do not: {words}"[
+            :MOST_OBSERVED
+        ],
+        expected="heartbeats, results and answers of workers reach Temporal as their polls do",
         fix=FIX.format(address),
         since=now,
     )

@@ -44,7 +44,9 @@ WHAT_TO_DO = {
 @singledispatch
 def problem_of(error: Exception) -> Problem:
     """What a caller is told about an error. The log has the rest."""
-    return Problem(ProblemKind.INTERNAL_ERROR, "This is our fault. The log has an entry with this answer's X-Request-Id.")
+    return Problem(
+        ProblemKind.INTERNAL_ERROR, "This is a fault of Keeperless. Its log has an entry with this answer's X-Request-Id."
+    )
 
 
 @problem_of.register
@@ -60,13 +62,13 @@ def _(error: RequestValidationError) -> Problem:
 @problem_of.register
 def _(error: HTTPException) -> Problem:
     kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
-    detail = WHAT_TO_DO.get(error.status_code, "See /openapi.json for what there is, and how to ask for it.")
+    detail = WHAT_TO_DO.get(error.status_code, "See /openapi.json for the addresses that exist, and how to call them.")
     return Problem(kind, detail, headers=error.headers)
 
 
 @problem_of.register
 def _(_: ClientDisconnect) -> Problem:
-    return Problem(ProblemKind.BAD_REQUEST, "The caller went away before its body was there, so nothing was done.")
+    return Problem(ProblemKind.BAD_REQUEST, "The caller disconnected before its body had arrived, so nothing was done.")
 
 
 @problem_of.register
@@ -78,7 +80,9 @@ def _(error: LedgerUnavailable) -> Problem:
 
 @problem_of.register
 def _(error: TemporalUnavailable) -> Problem:
-    return retry_later(ProblemKind.TEMPORAL_UNAVAILABLE, "Temporal does not answer in time. Nothing was started: repeat it.")
+    return retry_later(
+        ProblemKind.TEMPORAL_UNAVAILABLE, "Temporal does not answer in time. Nothing was started: repeat the call."
+    )
 
 
 @problem_of.register
@@ -95,8 +99,8 @@ def _(error: NoSuchCluster) -> Problem:
 def _(error: NoSuchMigration) -> Problem:
     return Problem(
         ProblemKind.MIGRATION_NOT_FOUND,
-        "The ledger of this API has no such migration. GET /migrations lists those that there are, and GET "
-        "/migrations/{id}/blockers tells whether another ledger has it.",
+        "The ledger of this API has no such migration. GET /migrations lists those that exist, and GET "
+        "/migrations/{id}/blockers shows whether another ledger has it.",
     )
 
 
@@ -119,7 +123,8 @@ def _(error: RunUnknown) -> Problem:
 def _(error: ClusterIdTaken) -> Problem:
     return Problem(
         ProblemKind.CLUSTER_ID_TAKEN,
-        f"This cluster_id is registered as cluster {error.holder}: use that name. Two names would be two locks.",
+        f"This cluster_id is registered as cluster {error.holder}: use that name. Two names would allow two migrations of "
+        "one cluster.",
         links={"cluster": f"/clusters/{error.holder}"},
     )
 
@@ -131,7 +136,7 @@ def _(error: SpecHasChanged) -> Problem:
 
 @problem_of.register
 def _(error: MigrationHasEnded) -> Problem:
-    return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {error.state}: nothing can be asked of it any more.")
+    return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {error.state} and accepts no more commands.")
 
 
 @problem_of.register
@@ -153,7 +158,9 @@ def cluster_busy(migration_id: str | None) -> Problem:
     """`None`: a run that does not say which migration it belongs to."""
     links = {} if migration_id is None else {"links": {"migration": migration_url(migration_id)}}
     return Problem(
-        ProblemKind.CLUSTER_BUSY, "A cluster has one operation at a time, and its spec stands until that has ended.", **links
+        ProblemKind.CLUSTER_BUSY,
+        "A cluster has one operation at a time, and its spec cannot change until that has ended.",
+        **links,
     )
 
 

@@ -50,9 +50,9 @@ class Unattended:
         if not lying:
             return None
         task = min(lying, key=_since)
-        said = f"{task.what} waits on task queue {task.queue}, and nobody takes it"
+        said = f"{task.what} waits on task queue {task.queue}, and no worker takes it"
         if task.heard_at is not None:
-            said = f"{task.worker} has taken {task.what}, and has said nothing of it since {task.heard_at:%H:%M:%S} UTC"
+            said = f"{task.worker} has taken {task.what}, and has not reported since {task.heard_at:%H:%M:%S} UTC"
         return self._wait(record.id, NO_WORKER, _since(task), now, _program(task), said)
 
     def _lies(self, migration_id: str, task: PendingTask, now: datetime) -> bool:
@@ -71,7 +71,7 @@ class Unattended:
         if migration_id not in self._told and len(self._told) >= MOST_REMEMBERED:
             self._told.clear()
         self._told[migration_id] = _Told(who, since, now)
-        detail = f"{said}. What keeps it from that, and what to do, is among the blockers."
+        detail = f"{said}. The blockers name the cause, and what to do."
         return Waiting(reason=reason, means=CODES[reason], since=since, objects=(who,), detail=detail, for_people=True)
 
 

@@ -27,48 +27,48 @@ TASK_FAILED: Final = "workflow_task_failed_event_attributes"
 
 WHERE = "the worker's log has the cause"
 
-BY_HAND = "an activity was completed by {}, and not by the worker that was at it: what was given for it cannot be read"
+BY_HAND = "an activity was completed by {}, and not by the worker that ran it: its result cannot be read"
 BY_HAND_FIX = (
-    "Somebody has completed it by hand (`temporal activity complete`, or Temporal's UI). Take that back: `temporal workflow "
-    "reset --workflow-id '{}' --type LastWorkflowTask --reason \"completed by hand\"`. The activity is then asked again, and "
-    "looks first how far it had come."
+    "It was completed by hand (`temporal activity complete`, or the Temporal UI). Undo that: `temporal workflow reset "
+    "--workflow-id '{}' --type LastWorkflowTask --reason \"completed by hand\"`. The activity then runs again, and first "
+    "checks how far it had come."
 )
 
-TWO_RELEASES = "what {} gave for an activity cannot be read by {}, who leads the run: they run code of two releases"
+TWO_RELEASES = "the result of an activity that ran on {} cannot be read by {}, which runs the workflow: they run two releases"
 TWO_RELEASES_FIX = (
-    "What was given stands in the run's history, and only who can read it goes on: mostly an upgrade that has not restarted "
-    "keeperless-workflows. Compare the versions of both programs, and start all of Keeperless' programs of the newer one. "
-    "Nothing is lost; it goes on by itself."
+    "Compare the versions of both programs, and start all programs of Keeperless at the newer one. The result is in the "
+    "run's history, and only code that can read it can continue. The usual cause is an upgrade that did not restart "
+    "keeperless-workflows. Nothing is lost; the migration continues by itself."
 )
 
-OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
+OTHER_CODE = "its worker runs another release than the one that began this run, and cannot continue it"
 TAKE_OVER = (
-    'terminate the run, and take over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed '
-    "or led back."
+    'terminate the run, and take over: POST /migrations with "hold": true finds out where the cluster is, and can be '
+    "resumed or rolled back."
 )
 OTHER_CODE_FIX = f"Start keeperless-workflows of the release that began this run, and stop the other one. Or {TAKE_OVER}"
 
 MACHINES = "workflow machines"
 """What Temporal's core says where a history's events do not come in the order of the commands; a reset of the run ends in the
 same."""
-OUT_OF_STEP = "its history is not what the code of its worker gives, in that order"
+OUT_OF_STEP = "its history is not what its worker's code produces"
 OUT_OF_STEP_FIX = (
-    "Do not reset it: that ends in the same. Start keeperless-workflows of the newest release, which may read it, and stop "
-    f"the other one. Or {TAKE_OVER}"
+    "Do not reset it: that ends in the same error. Start keeperless-workflows of the newest release, which may read it, and "
+    f"stop the other one. Or {TAKE_OVER}"
 )
 
 DEADLOCK = "_DeadlockError"
 """Of `temporalio`, where a workflow's code does not give way within two seconds."""
-STARVED = "its worker had no processor for it within two seconds, or stood still meanwhile ([TMPRL1101])"
+STARVED = "its worker had no CPU for it within two seconds, or was stopped meanwhile ([TMPRL1101])"
 STARVED_FIX = (
-    "Look who takes the processors of the machine of keeperless-workflows (`top`, CPUQuota= of its unit, the limit of its "
-    "container), and whether it swaps; give it more, or start it on another machine. It is tried again by itself."
+    "Find what uses the CPU on the machine of keeperless-workflows (`top`, CPUQuota= of its unit, the limit of its "
+    "container), and check whether it swaps. Give it more, or start it on another machine. The task is retried by itself."
 )
 
 SEARCH_ATTRIBUTES_FIX = (
-    "Somebody has removed a search attribute from Temporal's namespace. Create what is named there again: `temporal operator "
-    "search-attribute create --name NAME --type Keyword`, for Cluster, MigrationKind, Phase, MigrationId and Waiting. It goes "
-    "on by itself."
+    "A search attribute was removed from Temporal's namespace. Create the one that is named again: `temporal operator "
+    "search-attribute create --name NAME --type Keyword`, for Cluster, MigrationKind, Phase, MigrationId and Waiting. The "
+    "migration then continues by itself."
 )
 
 

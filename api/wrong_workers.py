@@ -22,15 +22,15 @@ class WrongWorker:
 
 
 OTHER_RELEASE = WrongWorker(
-    "the worker that took it runs another release's code, and does not know this activity, or what it is given",
+    "the worker that took it runs another release, and does not know this activity, or its input",
     "Stop that worker, and start keeperless-activities and keeperless-checks of the release that the API and "
-    "keeperless-workflows run. Nothing was begun; it is tried again by itself.",
+    "keeperless-workflows run. Nothing was begun; the task is retried by itself.",
 )
 OTHER_SERVICE = WrongWorker(
-    "a worker of another service asks this task queue of Keeperless's for work, and took it, of which it knows nothing",
-    "Stop that worker, or have it ask a task queue of its own: in this namespace of Temporal's the queues `cluster`, `watch`, "
-    "`checks` and `migrations` are Keeperless's (or give Keeperless a namespace of its own, TEMPORAL_NAMESPACE). Nothing was "
-    "begun; it is tried again by itself.",
+    "a worker of another service polls this task queue of Keeperless, and took a task that it does not know",
+    "Stop that worker, or give it a task queue of its own: in this namespace of Temporal the queues `cluster`, `watch`, "
+    "`checks` and `migrations` belong to Keeperless. Or give Keeperless a namespace of its own (TEMPORAL_NAMESPACE). "
+    "Nothing was begun; the task is retried by itself.",
 )
 FIXES = {stray.what: stray.fix for stray in (OTHER_RELEASE, OTHER_SERVICE)}
 
@@ -42,8 +42,8 @@ loaded before stays as it was."""
 def replaced(kind: str, program: str) -> WrongWorker:
     """Report a program that could not load a part of itself: the type of that failure is one of `OF_ITS_FILES`."""
     return WrongWorker(
-        f"its code on disk is not what it was started from ({kind}): it was upgraded, or its environment was made again, "
-        "while it ran",
+        f"its code on disk differs from what it was started from ({kind}): it was upgraded, or its environment was created "
+        "again, while it ran",
         f"Restart {program}, all processes of it, and run all of Keeperless' programs at one release. Nothing is lost, and it "
         "continues by itself. If that lasts after a restart, a part of it is not installed: its log names it.",
     )

@@ -146,17 +146,20 @@ MADE_AGAIN = (
     "First ask whether this topic was deleted and created again: if so, these directories have the deleted topic's data."
 )
 ASK = (
-    "Stop: elect no controller, restart no broker, delete nothing. Find out which id has the data that clients use: compare "
-    "the sizes of these directories, and ask whether this topic was deleted and created again. Then put that id back into the "
-    "znode, and move the directories of the other id out of the log directory while their broker is stopped."
+    "Do not elect a controller, restart a broker or delete anything. Find out which id has the data that clients use: "
+    "compare the sizes of these directories, and ask whether this topic was deleted and created again. Then put that id "
+    "back into the znode. Stop the broker of each directory with the other id, move the directory out of the log directory, "
+    "and start the broker."
 )
 READ_FIRST = (
-    "Elect no controller and restart no broker yet: if partition.metadata has an id, an election makes up another one. Make "
-    "python3 available to the driver on that broker, or start it. Then make a new plan, or ask for the blockers again."
+    "Do not elect a controller and do not restart a broker yet: if partition.metadata has an id, an election makes up "
+    "another one. Make python3 available to the driver on that broker, or start it. Then make a new plan, or ask for the "
+    "blockers again."
 )
 UNPARSABLE = (
-    "Elect no controller and restart no broker yet. Write the JSON of the znode again: topic_id is in partition.metadata of "
-    "its directories, and the replicas are what kafka-topics.sh --describe shows. Then make a new plan."
+    "Do not elect a controller and do not restart a broker yet. Write the JSON of the znode again: topic_id is in "
+    "partition.metadata of its directories, and the replicas are what kafka-topics.sh --describe shows. Then make a new "
+    "plan."
 )
 FROM_KRAFT = (
     "Do not delete /controller. Run kafka-topics.sh --describe --topic NAME: TopicId is the id in KRaft. Put that id into the "

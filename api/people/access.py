@@ -42,13 +42,13 @@ def principal_of(request: Request) -> Principal:
     if call.denied is not None:
         raise call.denied
     if call.principal is None:
-        raise unknown("This call needs to know who asks.")
+        raise unknown("This call needs credentials.")
     return call.principal
 
 
 def ensure_in_scope(principal: Principal, cluster: str) -> None:
     if not principal.is_in_scope(cluster):
-        raise forbidden(f"{principal.name} may not see or touch this cluster. Ask an admin for a key with it in its scope.")
+        raise forbidden(f"{principal.name} may not see or change this cluster. Ask an admin for a key with it in its scope.")
 
 
 def is_own_request(requested_by: str, principal: Principal) -> bool:

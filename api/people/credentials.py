@@ -46,7 +46,7 @@ def key_record(
     """What is kept of a key. Raises `ValueError` where `text` is none."""
     parts = parts_of(text)
     if parts is None:
-        raise ValueError("this is no API key of Keeperless")
+        raise ValueError("this is not an API key of Keeperless")
     key_id, secret = parts
     return ApiKey(
         id=key_id,

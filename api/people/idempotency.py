@@ -81,7 +81,7 @@ def _again(kept: KeptAnswer, call: KeyedCall) -> Response:
     if kept.call != call:
         raise Problem(
             ProblemKind.IDEMPOTENCY_KEY_REUSED,
-            f"This {HEADER} belongs to another call: another body, address or principal. Give every call a key of its own.",
+            f"This {HEADER} belongs to another call: another body, address or principal. Use a new key for every call.",
         )
     if kept.status is None:
         raise retry_later(ProblemKind.CALL_UNDER_WAY, "The first call with this key has no answer yet. Repeat it later.")

@@ -54,7 +54,7 @@ class Identity:
         if parts_of(credential) is not None:
             return await self._holder_of_key(credential)
         if self._tokens is None:
-            raise unknown("This is no API key, and no OIDC provider is configured.")
+            raise unknown("This is not an API key, and no OIDC provider is configured.")
         try:
             return await self._tokens.principal_of(credential)
         except TokenRefused as error:
@@ -94,5 +94,5 @@ def _ensure_same_origin(headers: Headers) -> None:
     if not origin.netloc or origin.netloc != headers.get("host"):
         raise Problem(
             ProblemKind.FOREIGN_ORIGIN,
-            "A call that changes something and brings the session's cookie needs the Origin of the page itself.",
+            "A call that changes something and sends the session's cookie needs the Origin header of the page itself.",
         )

@@ -111,7 +111,7 @@ def principal_in(claims: Mapping[str, Any], provider: Provider) -> Principal:
     claim = claims.get(provider.principal_claim)
     name = claim.casefold() if isinstance(claim, str) else ""
     if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME or name == LOCAL:
-        raise TokenRefused(f"the token's claim {provider.principal_claim} is no name that can be used")
+        raise TokenRefused(f"the token's claim {provider.principal_claim} is not a usable name")
     granted = [value.removeprefix(provider.role_prefix) for value in _strings_at(claims, provider.roles_claim, provider)]
     roles = frozenset(Role(value) for value in granted if value in set(Role))
     if not roles:

@@ -22,9 +22,9 @@ from domain.records import ApprovalState, Command, CommandKind, MigrationRecord,
 from ledger.errors import MigrationHasEnded
 
 WHAT_LEADS_BACK_FROM = {
-    MigrationState.SUCCEEDED: "The cluster runs on KRaft alone: after finalisation there is no way back to ZooKeeper.",
-    MigrationState.REVERTED: "It led the cluster back to ZooKeeper: there is nothing left to do.",
-    MigrationState.REFUSED: "It touched nothing, so it left nothing to take back.",
+    MigrationState.SUCCEEDED: "The cluster runs on KRaft alone: after finalisation a rollback to ZooKeeper is impossible.",
+    MigrationState.REVERTED: "It rolled the cluster back to ZooKeeper: there is nothing left to do.",
+    MigrationState.REFUSED: "It changed nothing, so there is nothing to undo.",
 }
 """What can be done about a migration that ended like this. After the other ends the cluster may be half-way."""
 
@@ -70,7 +70,7 @@ async def _ensure_may_decide(migration_id: UUID, asked: ApprovalRequest, request
         raise Problem(
             ProblemKind.OWN_REQUEST,
             f"{principal.name} asked for this migration, so another person has to approve it. In an emergency an admin may "
-            'approve it alone, with "break_glass": true and the reason: that stays in the audit.',
+            'approve it alone, with "break_glass": true and the reason, which the audit log keeps.',
         )
     opened = await wiring.ledger.open_approvals([record.id])
     approvers = [one.by for one in opened if one.gate == asked.gate and one.consumed_at is None]
@@ -156,8 +156,8 @@ async def _refusal(refused: Command, wiring: Wiring) -> Problem:
 def _too_late(record: MigrationRecord) -> Problem:
     """A migration that has ended leads nowhere, and says what does."""
     what_to_do = WHAT_LEADS_BACK_FROM.get(record.progress.state) or (
-        f'Its cluster is as it was left. To lead it back: POST /migrations with {{"cluster": "{record.cluster}", '
-        f'"kind": "{record.kind}", "hold": true}}, look at its rollback-preview, and POST to its rollback.'
+        f'Its cluster is as it was left. To roll it back: POST /migrations with {{"cluster": "{record.cluster}", "kind": '
+        f'"{record.kind}", "hold": true}}, read its rollback-preview, and POST to its rollback.'
     )
     return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {record.progress.state}. {what_to_do}")
 

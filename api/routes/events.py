@@ -31,7 +31,7 @@ BIGGEST_PLACE = 2**63 - 1
 Place = Annotated[int, Query(ge=0, le=BIGGEST_PLACE, description="Only events after this place in the log (`seq`).")]
 LastEventId = Annotated[
     int | None,
-    Header(alias="Last-Event-ID", ge=0, le=BIGGEST_PLACE, description="The same for a stream, which goes on from there."),
+    Header(alias="Last-Event-ID", ge=0, le=BIGGEST_PLACE, description="The same for a stream, which continues from there."),
 ]
 
 router = APIRouter(prefix="/migrations/{migration_id}/events", tags=["events"])

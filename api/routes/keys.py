@@ -28,7 +28,7 @@ class KeyOrder(Incoming):
     principal: str = Field(pattern=r"^[a-z0-9][a-z0-9._@+-]{0,99}$", description="The owner, as events name it.")
     roles: list[Role] = Field(min_length=1, max_length=len(Role))
     clusters: Annotated[list[ClusterName], Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="The only clusters that it may see and touch. `null`: all."
+        default=None, description="The only clusters that it may see and change. `null`: all."
     )
     expires_after: Duration = Field(default=timedelta(days=90), gt=timedelta(0), le=timedelta(days=366))
 
@@ -92,7 +92,7 @@ async def revoke_key(key_id: KeyId, request: Request, wiring: UsableWiring) -> K
     call_of(request).about = key_id
     key = await wiring.people.revoke(key_id, principal_of(request).name)
     if key is None:
-        raise Problem(ProblemKind.KEY_NOT_FOUND, "GET /keys lists those that there are.")
+        raise Problem(ProblemKind.KEY_NOT_FOUND, "GET /keys lists those that exist.")
     return KeyAnswer.of(key)
 
 

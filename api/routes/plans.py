@@ -126,7 +126,7 @@ async def _known(wiring: Wiring, plan_id: UUID) -> Plan | ActivityProgress:
         return plan
     standing = await find_plan(wiring.temporal, str(plan_id))
     if standing is None:
-        raise Problem(ProblemKind.PLAN_NOT_FOUND, "GET /plans lists those that there are.")
+        raise Problem(ProblemKind.PLAN_NOT_FOUND, "GET /plans lists those that exist.")
     # It may have been published while Temporal was asked.
     published = await wiring.ledger.plan(str(plan_id)) if standing.is_over else None
     return published or standing

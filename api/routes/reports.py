@@ -71,7 +71,7 @@ async def _of_migration(wiring: Wiring, migration_id: NamedMigration, report_id:
 
 def no_such_report() -> Problem:
     return Problem(
-        ProblemKind.REPORT_NOT_FOUND, "GET /migrations/{id}/reports and /clusters/{name}/checks list those there are."
+        ProblemKind.REPORT_NOT_FOUND, "GET /migrations/{id}/reports and /clusters/{name}/checks list those that exist."
     )
 
 

@@ -28,7 +28,7 @@ async def preview_rollback(migration_id: NamedMigration, request: Request, wirin
     if not seen.is_possible:
         raise Problem(
             ProblemKind.NO_WAY_BACK,
-            seen.why_not or "The look gave no reason; the observation says where the cluster is.",
+            seen.why_not or "The observation gave no reason; GET the cluster's observation to see where it is.",
             phase=seen.phase,
             unknown=list(seen.unknown),
             links={"runbook": f"{migration_url(record.id)}/runbook"},

@@ -10,7 +10,7 @@ from domain.decisions import Finding, Severity
 from domain.observed.survey import ZooKeeperSurvey
 
 OBJECT, EXPECTED = f"{PREFIX}*", "the objects that the policy creates as canaries can be created and deleted"
-FIX = f"{WHAT_TO_DO[Canary.REMOVAL]} Or start the migration with neither canaries nor max_client_pause."
+FIX = f"{WHAT_TO_DO[Canary.REMOVAL]} Or use neither canaries nor max_client_pause."
 
 
 def _refused(seen: Surveyed) -> Iterator[Finding]:

@@ -39,12 +39,12 @@ KEEP_OFF = "Stop whatever adds partitions to Kafka's internal topics."
 FIXES = {
     "__consumer_offsets": "Partitions cannot be removed, so all brokers have to count the same number. Choose a quiet time. "
     "Save the committed offsets (kafka-consumer-groups.sh --describe --all-groups). Stop consumers. "
-    "Restart the brokers that count fewer, one after another, each when the one before is in sync. "
+    "Restart all brokers that count fewer, one after another, each when the one before is in sync. "
     f"Restore offsets that groups have lost (--reset-offsets --to-offset). Start consumers. {KEEP_OFF} "
     f"If no group keeps offsets in Kafka, accept {CODE} in the policy.",
     "__transaction_state": "Partitions cannot be removed, so all brokers have to count the same number. Choose a quiet "
     "time. Stop transactional producers (also Streams with exactly_once). Wait until their "
-    "transactions have ended (kafka-transactions.sh list). Restart the brokers that count fewer, one "
+    "transactions have ended (kafka-transactions.sh list). Restart all brokers that count fewer, one "
     f"after another, each when the one before is in sync. Start producers. {KEEP_OFF} If no client "
     f"uses transactions, accept {CODE} in the policy.",
 }

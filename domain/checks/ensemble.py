@@ -46,7 +46,7 @@ def _servers(seen: Surveyed) -> Iterator[Finding]:
             object="ensemble",
             observed="a single server",
             expected="three or more",
-            fix="If it fails during the migration, dual write and a rollback have nothing to work with.",
+            fix="If it fails during the migration, dual write and rolling back have nothing to work with.",
         )
 
 

@@ -189,7 +189,7 @@ async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: A
     migration_id = await migrating(api, samples)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
     answer = await blockers(api, migration_id)
-    assert keys(answer) == [("observation-failed", "the look at the cluster"), ("node-down", "broker-2")]
+    assert keys(answer) == [("observation-failed", "the observation of the cluster"), ("node-down", "broker-2")]
     assert says in answer["items"][0]["observed"]
     assert "hunter2" not in str(answer)
     assert answer["observed_at"] is None
@@ -281,7 +281,7 @@ async def test_a_temporal_that_refuses_whoever_asks_for_tasks_is_told(tmp_path: 
     with closing(lease), OnePoller(tmp_path / "temporal", TemporalPorts.leased(lease)) as server:
         temporal = Temporal({"target_host": server.address})
         refused = await until_refused(temporal)
-    assert refused.observed == "Temporal refuses who asks for tasks: namespace concurrent poller limit exceeded"
+    assert refused.observed == "Temporal refuses polls: namespace concurrent poller limit exceeded"
     assert await pollers.refusal(temporal) is None, "nobody is there"
     assert await pollers.refusal(Temporal({"target_host": temporal_address})) is None
 
@@ -543,7 +543,7 @@ async def test_an_activity_between_two_attempts_is_told_with_its_error_and_misse
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_the_worker_that_polled_last_is_told_for_a_task_that_lies(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
-    assert "Temporal has heard last of 7@elsewhere" in told["no-worker"]["observed"], "who is to be looked for"
+    assert "Temporal last heard of 7@elsewhere" in told["no-worker"]["observed"], "who is to be looked for"
 
 
 @pytest.mark.usefixtures("watcher", "worker")
@@ -578,7 +578,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "No keeperless-activities has written" if ago is None else "Temporal has"
-    assert entry["observed"].startswith(f"somebody took the task to look at the cluster, and has not come back. {heard}")
+    assert entry["observed"].startswith(f"a worker took the task to observe the cluster, and has not returned. {heard}")
     assert entry["fix"].startswith("Look at the machine of that" if lives else "Start keeperless-activities;")
 
 
@@ -730,8 +730,8 @@ STANDBY = "Namespace: orders is active in cluster: B, while current cluster A is
         ("RESOURCE_EXHAUSTED", "namespace rate limit exceeded", "", "frontend.namespaceRPS"),
         ("RESOURCE_EXHAUSTED", "namespace rate limit exceeded", "RPS_LIMIT", "frontend.namespaceRPS"),
         ("RESOURCE_EXHAUSTED", "Persistence Max QPS Reached.", "PERSISTENCE_LIMIT", "persistenceMaxQPS"),
-        ("RESOURCE_EXHAUSTED", "Workflow is busy.", "BUSY_WORKFLOW", "one run at once"),
-        ("UNIMPLEMENTED", "unknown service WorkflowService", "", "it is something else, or a proxy"),
+        ("RESOURCE_EXHAUSTED", "Workflow is busy.", "BUSY_WORKFLOW", "more requests at the same time"),
+        ("UNIMPLEMENTED", "unknown service WorkflowService", "", "it is another service, or a proxy"),
         ("FAILED_PRECONDITION", STANDBY, "", "TEMPORAL_ADDRESS"),
     ],
 )
@@ -763,7 +763,7 @@ async def test_a_temporal_whose_database_stands_still_is_not_to_be_started() -> 
     with serving(hanging := Hanging()) as address:
         entry = await without_temporal(Temporal({"target_host": address}), TemporalUnavailable("no answer"), NOW)
         hanging.ended.set()
-    assert entry.fix.startswith("It runs, and cannot work, mostly for its database")
+    assert entry.fix.startswith("Temporal runs but cannot work. Check its database first")
 
 
 SAYS_NOTHING = """
@@ -786,7 +786,7 @@ async def test_a_temporal_that_says_nothing_is_no_reason_to_start_a_second_one()
     assert silent.fix.startswith("Do not start a second one")
 
 
-@pytest.mark.parametrize(("door", "fix"), [(Door.SHUT, "Start Temporal"), (Door.SILENT, "Nobody answers at that address")])
+@pytest.mark.parametrize(("door", "fix"), [(Door.SHUT, "Start Temporal"), (Door.SILENT, "Check the host at that address")])
 async def test_an_address_that_refuses_is_told_from_one_that_is_silent(
     door: Door, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -846,7 +846,7 @@ CUT = (
 @pytest.mark.parametrize(
     ("says", "fix"),
     [
-        ("InvalidCertificate(Expired)", "has run out: renew it at Temporal"),
+        ("InvalidCertificate(Expired)", "has expired, renew it at Temporal"),
         ("InvalidCertificate(UnknownIssuer)", "TEMPORAL_TLS_SERVER_CA_CERT_PATH"),
         ('InvalidCertificate(NotValidForNameContext { expected: DnsName("localhost") })', "TEMPORAL_TLS_SERVER_NAME"),
         ("ConnectError(Custom { error: AlertReceived(CertificateExpired) })", "openssl x509"),
@@ -906,7 +906,7 @@ async def test_nothing_is_in_the_way_of_what_has_ended(
 async def test_an_unknown_migration_is_a_problem(api: Any, expect_problem: Expect) -> None:
     unknown = "019fffff-ffff-7fff-bfff-ffffffffffff"
     problem = expect_problem(await api.http.get(f"/migrations/{unknown}/blockers"), 404, "migration-not-found")
-    assert problem["detail"].endswith("has no such migration. GET /migrations lists those that there are.")
+    assert problem["detail"].endswith("has no such migration. GET /migrations lists those that exist.")
 
 
 async def test_a_migration_that_another_ledger_has_is_told_as_such(
@@ -922,7 +922,7 @@ async def test_a_migration_that_another_ledger_has_is_told_as_such(
                 break
             await asyncio.sleep(0.1)
     assert "empty.db, has no such migration" in problem["detail"]
-    assert "another KEEPERLESS_LEDGER_URL" in problem["detail"]
+    assert "Compare KEEPERLESS_LEDGER_URL" in problem["detail"]
 
 
 @pytest.mark.usefixtures("watcher", "worker")

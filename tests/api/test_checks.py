@@ -180,7 +180,7 @@ async def test_a_check_that_fails_says_why_unless_nobody_worded_it(
         first = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
         second = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
     assert (first["state"], first["detail"], first["report"]) == ("failed", worded.message, None)
-    unforeseen = "It failed in a way that nobody foresaw (ValueError): the log of keeperless-checks has the cause."
+    unforeseen = "It failed in an unexpected way (ValueError): the log of keeperless-checks has the cause."
     assert (second["state"], second["detail"]) == ("failed", unforeseen)
 
 
@@ -200,7 +200,7 @@ async def test_a_check_that_publishes_nothing_has_failed(api: Any, checker: Make
     async with checker() as worker:
         worker.forgets = True
         failed = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
-    assert (failed["state"], failed["detail"]) == ("failed", "It ended without publishing.")
+    assert (failed["state"], failed["detail"]) == ("failed", "It ended without a result.")
 
 
 class ReadsTooEarly:
@@ -256,7 +256,7 @@ async def test_a_cancelled_check_says_so(api: Any, checker: MakeChecker, tempora
     told = await post(api, spec.name)
     await temporal_client.get_activity_handle(f"check/{spec.name}/{told['id']}").terminate()
     failed = await until(api, told["links"]["self"], is_over)
-    assert (failed["state"], failed["detail"]) == ("failed", "Somebody cancelled it in Temporal.")
+    assert (failed["state"], failed["detail"]) == ("failed", "It was cancelled in Temporal.")
 
 
 async def test_what_is_not_there_is_not_found(api: Any, temporal_client: Client, expect_problem: Expect) -> None:

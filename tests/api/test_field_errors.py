@@ -42,7 +42,7 @@ async def told(api: Any, expect_problem: Expect, **body: Any) -> dict[str, str]:
         ("may_be_unavailable", "orders", 'Expected a list: ["one", "another"]'),
         ("may_be_unavailable", [1], 'Expected text: "orders"'),
         ("accepted_findings", ["PF06"], 'Expected an object: {"name": "value"}'),
-        ("min_soka", "PT1S", "There is no such field: see /openapi.json for those that there are"),
+        ("min_soka", "PT1S", "There is no such field: see /openapi.json for the fields that exist"),
     ],
 )
 async def test_a_field_of_the_policy(api: Any, expect_problem: Expect, field: str, value: Any, message: str) -> None:

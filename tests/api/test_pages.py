@@ -52,13 +52,13 @@ def test_values_are_shown_as_they_are_and_only_our_own_words_are_emphasised() ->
     """Somebody decides by them."""
     page = (
         "# Plan\n\n**Blocked.** - RULE:^CN=(.*?),OU=(.*?)$ listeners=*:9092,*:9093 __x__ a\\_b &lt; x**y**z\n"
-        "\n- **PF12** broker 9: not live. **Cannot spare it: a-0, b-1.**\n"
+        "\n- **PF12** broker 9: not live. **Unavailable during it: a-0, b-1.**\n"
     )
     text = as_html(page)
     seen = Tags(text)
     for value in ("RULE:^CN=(.*?),OU=(.*?)$", "listeners=*:9092,*:9093", "__x__", "a\\_b", "&lt;", "x**y**z"):
         assert value in seen.words
-    for words in ("Blocked.", "PF12", "Cannot spare it: a-0, b-1."):
+    for words in ("Blocked.", "PF12", "Unavailable during it: a-0, b-1."):
         assert f"<strong>{words}</strong>" in text
     assert "em" not in seen.tags
 

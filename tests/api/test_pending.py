@@ -214,8 +214,8 @@ async def test_a_result_that_the_runs_worker_cannot_read_is_one_of_another_relea
     async with leading(temporal_client, Asking, identity="8@forgotten"), newer:
         record = await migrating(api)
         (entry,) = await told(api, record, lambda keys: (blocker_codes.STEP_FAILING, "the migration's workflow") in keys)
-    assert "what 7@upgraded gave for an activity cannot be read by 8@forgotten" in entry.observed
-    assert "has not restarted keeperless-workflows" in entry.fix
+    assert "the result of an activity that ran on 7@upgraded cannot be read by 8@forgotten" in entry.observed
+    assert "did not restart keeperless-workflows" in entry.fix
 
 
 @pytest.mark.usefixtures("watcher")
@@ -376,7 +376,7 @@ async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
             if has_a_task:
                 await temporal_client.get_workflow_handle(record.workflow_id).signal("look")
             (entry,) = await told(api, record, lambda found: ("paused", "the migration's workflow") in found)
-            assert "task queue migrations is given to version 2.0.0 of the Worker Deployment pipeline" in entry.observed
+            assert "task queue migrations is assigned to version 2.0.0 of the Worker Deployment pipeline" in entry.observed
             assert "--deployment-name pipeline --unversioned" in entry.fix
             assert (await seen(api, record)).is_led, "no worker is missing"
         finally:
@@ -454,9 +454,9 @@ def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_t
 @pytest.mark.parametrize(
     ("name", "seconds", "fix"),
     [
-        (ActivityName.RUN_CHECK, 3600, "more processors and memory"),
-        (ActivityName.RUN_CHECK, 0, "more processors and memory"),
-        (ActivityName.RUN_CHECK, 60, "Somebody has shortened this activity's time in Temporal: `temporal activity reset"),
+        (ActivityName.RUN_CHECK, 3600, "more CPU and memory"),
+        (ActivityName.RUN_CHECK, 0, "more CPU and memory"),
+        (ActivityName.RUN_CHECK, 60, "This activity's time limit was shortened in Temporal: `temporal activity reset"),
         (ActivityName.ASSESS, 120, "KEEPERLESS_ARTEFACTS"),
         (ActivityName.ROLL_NODE, 1320, "finds out what the ones before have done"),
         (ActivityName.WATCH, 86400, None),
@@ -478,7 +478,7 @@ def test_an_activity_whose_attempts_run_out_of_time_is_told_while_the_next_is_at
         return
     (entry,) = entries
     told = f", {seconds} s," if seconds else ""
-    assert entry.observed == f"attempt 3; the last one failed: it was not done within its time{told} and was begun anew"
+    assert entry.observed == f"attempt 3; the last one failed: it was not done within its time{told} and was started again"
     assert fix in entry.fix
 
 
@@ -502,7 +502,7 @@ async def test_a_workflow_whose_worker_fails_is_told_without_its_words(api: Any,
     async with leading(temporal_client, Buggy):
         record = await migrating(api)
         (entry,) = await told(api, record, lambda found: ("step-failing", "the migration's workflow") in found)
-    assert "nobody foresaw" in entry.observed
+    assert "in an unexpected way" in entry.observed
     assert "hunter2" not in entry.model_dump_json()
 
 
@@ -534,7 +534,7 @@ def test_a_look_by_another_release_is_told_as_such() -> None:
         'Activity Type "watch" is not registered with a worker. Known types are: MakeThumbnail',
     ):
         assert "A worker of another service" in str(_told(ApplicationError(others)))
-    assert "nobody foresaw" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
+    assert "in an unexpected way" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
 
 
 def test_a_look_by_a_worker_whose_code_was_replaced_is_told_as_such() -> None:
@@ -603,7 +603,7 @@ def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
     failed.failure.message = "[TMPRL1101] Potential deadlock detected: workflow didn't yield within 2 second(s)."
     failed.failure.application_failure_info.type = _DeadlockError.__name__
     error, fix = words_of(failed)
-    assert "no processor" in error
+    assert "no CPU" in error
     assert "CPUQuota=" in fix
 
 
@@ -621,7 +621,7 @@ def test_a_workflow_worker_of_another_service_is_told_as_such(message: str) -> N
     failed.failure.message = message
     failed.failure.application_failure_info.type = "NotFoundError"
     error, fix = words_of(failed)
-    assert error.startswith("a worker of another service asks this task queue")
+    assert error.startswith("a worker of another service polls this task queue")
     assert error.endswith("(it is 7@billing-03)")
     assert "a namespace of its own" in fix
 
@@ -632,13 +632,13 @@ def test_a_program_whose_code_was_replaced_under_it_is_to_be_restarted(kind: str
     failed.failure.message = "cannot import name 'X' from 'domain.contracts' (/opt/keeperless/domain/contracts.py)"
     failed.failure.application_failure_info.type = kind
     error, fix = words_of(failed)
-    assert error.startswith(f"its code on disk is not what it was started from ({kind})")
+    assert error.startswith(f"its code on disk differs from what it was started from ({kind})")
     assert "7@c1" in error
     assert fix.startswith("Restart keeperless-workflows")
     found = PendingActivityInfo(attempt=2)
     found.activity_type.name = ActivityName.RUN_CHECK
     found.last_failure.CopyFrom(failed.failure)
-    assert pending_of(found).error.startswith("its code on disk is not")
+    assert pending_of(found).error.startswith("its code on disk differs")
     assert pending_of(found).fix.startswith("Restart keeperless-checks")
 
 
@@ -649,7 +649,7 @@ def test_a_history_that_does_not_fit_its_code_is_not_to_be_reset() -> None:
         "during event EventInfo { event_id: 90, event_type: ActivityTaskCancelRequested }"
     )
     error, fix = words_of(failed)
-    assert error.startswith("its history is not what the code of its worker gives")
+    assert error.startswith("its history is not what its worker's code produces")
     assert fix.startswith("Do not reset it")
     assert '"hold": true' in fix
 
@@ -699,4 +699,4 @@ def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
     failure.cause.message = "Failed decoding arguments"
     assert "another release" in pending_of(found).error
     failure.cause.application_failure_info.type, failure.cause.message = "ValueError", "secret=hunter2"
-    assert "nobody foresaw" in pending_of(found).error
+    assert "in an unexpected way" in pending_of(found).error

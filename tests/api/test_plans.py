@@ -183,7 +183,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     assert in_a_browser.headers["content-type"] == "text/html; charset=utf-8"
     assert in_a_browser.text == as_html(page)
     for line in (
-        "**Blocked.** A migration would be refused, and nothing touched.",
+        "**Blocked.** A migration would be refused, and nothing changed.",
         "- kafka: timeout",
         "- **PF12** broker 9: not live; expected: live. start it",
         "- **PF12** broker 9 (could not be checked): two lines; expected: live. start it",
@@ -221,7 +221,7 @@ async def test_the_page_of_a_migration_that_is_over_restarts_nothing(api: Any) -
     plan = await planned(api, phase="KRAFT", nodes=(node,))
     page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
     assert "## What is restarted\n\nNothing any more.\n" in page
-    assert "way back is expected" not in page
+    assert "rollback is expected" not in page
 
 
 async def test_a_plan_in_the_making_is_listed(api: Any, planner: Planner) -> None:
@@ -270,7 +270,7 @@ async def test_without_temporal_plans_that_were_made_are_listed(api_without_temp
             {"rounds": 2, "has_passed_in_part": True, "left_out": ("/a", "/b"), "seconds_without_controller": 1.5},
             [
                 "- **It did not pass with the cluster as it is.** After 2 rounds it passed without: /a, /b. "
-                "All that follows is of that copy.",
+                "All that follows is about that copy.",
                 "- Records: none.",
                 "- The cluster would be without a ZooKeeper controller for 1.5 s.",
             ],
@@ -294,7 +294,7 @@ TOLERATED = {"record": "acl", "by": "ben", "reason": "it is meant"}
 @pytest.mark.parametrize(
     ("policy", "lines"),
     [
-        ({}, ["- All of it is as by default."]),
+        ({}, ["- Everything has its default."]),
         (
             {"max_parallel": 2, "min_soak": "P1D", "accepted_findings": [ACCEPTED], "tolerated": [TOLERATED]},
             [

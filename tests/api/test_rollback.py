@@ -183,9 +183,9 @@ async def test_a_loss_that_there_cannot_be_is_refused_before_anything_is_written
     [
         (MigrationState.CANCELLED, '"hold": true'),
         (MigrationState.FAILED, '"hold": true'),
-        (MigrationState.SUCCEEDED, "no way back"),
+        (MigrationState.SUCCEEDED, "a rollback to ZooKeeper is impossible"),
         (MigrationState.REVERTED, "nothing left to do"),
-        (MigrationState.REFUSED, "touched nothing"),
+        (MigrationState.REFUSED, "changed nothing"),
     ],
 )
 async def test_an_ended_migration_says_what_leads_back_instead(

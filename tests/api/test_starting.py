@@ -217,7 +217,7 @@ async def test_a_claimed_migration_that_temporal_does_not_know_any_more_is_out_o
     assert (await api.post_migration(spec.name)).status_code == 202
     ended = (await api.http.get(f"/migrations/{first.id}")).json()
     assert ended["state"] == "failed"
-    assert "does not know its run any more" in ended["outcome"]
+    assert "no longer knows its run" in ended["outcome"]
 
 
 async def test_a_namespace_that_is_not_there_says_nothing_of_a_run(

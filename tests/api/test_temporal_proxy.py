@@ -50,7 +50,7 @@ async def told(api: Any) -> list[dict[str, Any]]:
 async def test_answers_that_do_not_come_where_polls_do_are_one_cause(api: Any, asked: Callable[..., Awaitable[None]]) -> None:
     await asked()
     (entry,) = [item for item in await told(api) if item["code"] == "no-worker"]
-    assert entry["object"] == "what is between the workers and Temporal"
+    assert entry["object"] == "the connection between the workers and Temporal"
     for name in PROGRAMS.values():
         assert f"{name} (7@{name} (heard" in entry["observed"]
     assert entry["fix"].startswith("Do not restart the workers")

@@ -84,7 +84,7 @@ def secured_cases(seen: Observation, logged_in: Observation, spec: ClusterSpec) 
             "certificate of broker-2, as a client: its certificate is valid until",
         ),
         "a user that a controller does not know": of_login("kafka is unknown to controller-3002", 3002, login("one", "other")),
-        "a password that differs": of_login("another one at controller-3001", 2, login("two")),
+        "a password that differs": of_login("differs from the one at controller-3001", 2, login("two")),
         "a login in a JAAS file": of_login("have no PLAIN login", 2, None),
         "a ticket": (
             with_security(seen, (*BROKERS, *CONTROLLERS), mechanism="GSSAPI", enabled=("GSSAPI",), login=None),

@@ -234,7 +234,7 @@ def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
     (sign,) = signs_at_death("disk-failed", StartPlace(unit=SANDBOXED, read_only=("/var/lib/kafka",)), None, is_ours=True)
     assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka are read-only" in sign.observed
     assert "ReadWritePaths=" in sign.fix
-    assert "restart keeperless-activities.service" in sign.fix
+    assert "Restart keeperless-activities.service" in sign.fix
     assert "KillMode=process first" not in sign.fix
     assert sign.is_cure
     ends = SANDBOXED.model_copy(update={"kill_mode": "control-group"})

@@ -39,7 +39,7 @@ async def test_a_broker_on_another_directory_is_not_proven_whatever_is_accepted(
 async def test_what_cannot_be_seen_proves_no_broker_unless_somebody_has_accepted_it() -> None:
     scene = await scene_of_a_roll()
     found = await judged(scene, 1, unseen=["/data/1"])
-    assert "whether its process holds the lock of /data/1 could not be seen" in (found.why_not or "")
+    assert "cannot see whether its process holds the lock of /data/1" in (found.why_not or "")
     for each, node_id in ((accepting("PF47", scene), 1), (on_the_way_back(scene), 1), (scene, 3001)):
         found = await judged(each, node_id, unseen=["/data/1"])
         assert found.why_not is None

@@ -233,9 +233,7 @@ def test_a_copy_that_passed_on_files_of_an_unknown_age_is_no_pass() -> None:
     trials = Ended(candidates=(), trials=(Trial(frozenset(), Outcome.COPIED),), copied=Copied())
     (finding,) = report_of(trials, None, "zk:2181", Newest(0x4D, "no server says how new the ensemble is")).findings
     assert (finding.code, finding.severity, finding.is_unverifiable) == ("RH07", "blocker", True)
-    assert (
-        "no server says how new the ensemble is. The copied files certainly contain transaction 0x4d" in finding.observed
-    )
+    assert "no server says how new the ensemble is. The copied files certainly contain transaction 0x4d" in finding.observed
     assert report_of(trials, None, "zk:2181", Newest(0x4D)).findings == ()
 
 

@@ -431,7 +431,7 @@ async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
     machine.place = {"unopened": [["/var/log/kafka.out", "Permission denied"]]}
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
-    assert "appends to what it cannot open: /var/log/kafka.out: Permission denied. Nothing was stopped" in (
+    assert "appends to a file that cannot be opened: /var/log/kafka.out: Permission denied. Nothing was stopped" in (
         outcome.blocked or ""
     )
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before

@@ -83,7 +83,7 @@ def _persistent(seen: Surveyed) -> Iterator[Finding]:
                 object=f"{seen.name(controller.id)} {found.path}",
                 observed=f"a file system of kind {found.filesystem}",
                 expected="a disk",
-                fix="Name a directory on a disk: the next reboot would delete the metadata.",
+                fix="Name a directory on a disk: the next reboot would lose the metadata.",
             )
 
 
