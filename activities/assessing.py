@@ -74,7 +74,7 @@ class Assessing:
         except (KeeperlessError, OSError) as error:
             if request.revert is None and not isinstance(assessment.decision, Revert):
                 raise
-            activity.logger.warning("an observation of the way back is not kept: %s", error)
+            activity.logger.warning("an observation of the rollback is not kept: %s", error)
 
     @activity.defn(name=ActivityName.OBSERVE)
     async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:

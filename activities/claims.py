@@ -59,7 +59,7 @@ async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Por
     except (Transient, Permanent) as error:
         if request.revert is None:
             raise
-        activity.logger.warning("going on with the way back although the ledger does not know the cluster: %s", error)
+        activity.logger.warning("continuing the rollback although the ledger does not know the cluster: %s", error)
         return
     if held > request.generation or (held != request.generation and request.revert is None):
         raise Superseded(

@@ -27,9 +27,9 @@ FIX = "fix"
 NO_THREAD = "can't start new thread"
 """CPython's own words."""
 NO_THREAD_MEANS = (
-    "keeperless-activities, or keeperless-checks, can start no thread on its machine: raise TasksMax= of its unit (pids.max of "
-    "its control group), ulimit -u or kernel.threads-max, whichever is used up. It leaves, and begins anew where something "
-    "supervises it; else start it"
+    "keeperless-activities, or keeperless-checks, cannot start a thread on its machine: raise TasksMax= of its unit "
+    "(pids.max of its control group), ulimit -u or kernel.threads-max, whichever is used up. It exits, and its supervisor "
+    "starts it again; if it has none, start it"
 )
 
 

@@ -13,8 +13,8 @@ LINES_READ = 400
 LINES_TOLD = 12
 MOST_TOLD = 500
 NOTHING_PRINTED = (
-    "It seems to have printed nothing: its start command has ended before Kafka began. See the end of its output; else run "
-    "that command by hand, as the user of keeperless-activities."
+    "It seems to have printed nothing: its start command ended before Kafka began. Read the end of its output, or run that "
+    "command by hand, as the user of keeperless-activities."
 )
 
 

@@ -84,7 +84,7 @@ async def last_look(request: StepRequest, ports: Ports) -> LastLook:
         assessment, _, _ = looked
         if assessment.decision != request.step:
             reason = getattr(assessment.decision, "reason", assessment.decision.decision)
-            return LastLook(f"a fresh look right before the effect decides otherwise: {reason}")
+            return LastLook(f"an observation right before the effect decides otherwise: {reason}")
         evidence_hash = assessment.evidence_hash
     return LastLook(None, evidence_hash)
 

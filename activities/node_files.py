@@ -88,8 +88,8 @@ async def read_mark(driver: NodeDriver, properties_file: str) -> RollMark | None
         return RollMark.model_validate_json(file.content)
     except ValidationError as error:
         raise Unsafe(
-            f"{mark_path(properties_file)} cannot be read: it is ours and says what was done to this node. "
-            "Restore it, or remove it once you have made sure that the node is as it should be."
+            f"{mark_path(properties_file)} cannot be read. Keeperless keeps there what was done to this node. Restore it, or "
+            "remove it once you have made sure that the node is as it should be."
         ) from error
 
 
@@ -113,8 +113,8 @@ async def read_pause(driver: NodeDriver, properties_file: str) -> PauseMark | No
         return PauseMark.model_validate_json(file.content)
     except ValidationError as error:
         raise Unsafe(
-            f"{pause_path(properties_file)} cannot be read: it is ours and says that this node's configuration management is "
-            "paused. Restore it, or resume configuration management yourself and remove it."
+            f"{pause_path(properties_file)} cannot be read. Keeperless notes there that this node's configuration management "
+            "is paused. Restore it, or resume configuration management yourself and remove it."
         ) from error
 
 
@@ -199,6 +199,6 @@ def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:
     """Raise when somebody else changed a file between our look and our write."""
     if sha256 not in expected:
         raise Unsafe(
-            f"{path} was changed by somebody else while it was being rolled (sha256 {sha256[:12]}…). It is not overwritten. "
-            "Put back what this migration wrote, or make your change before the migration starts."
+            f"{path} was changed from outside while it was being rolled (sha256 {sha256[:12]}…). It is not overwritten. "
+            "Restore what this migration wrote, or make your change before the migration starts."
         )

@@ -13,10 +13,10 @@ from domain.observed.observation import Observation, RollMark
 from domain.records import CommandKind
 
 LED_TWICE = (
-    "of which this ledger knows nothing: another installation of Keeperless, with a Temporal and a ledger of its own, leads "
-    "the same cluster, and the two take nodes from each other. Nothing more is touched from here. Find it (`ps -ef` on the "
-    "nodes' machine: another keeperless-activities), end one of the two migrations for good, then resume the other: it goes on "
-    "from what it finds."
+    "which this ledger does not know: another installation of Keeperless, with its own Temporal and ledger, migrates the "
+    "same cluster, and the two restart each other's nodes. This one changes nothing more. Find the other (`ps -ef` on the "
+    "nodes' machine: another keeperless-activities), end one of the two migrations for good, then resume the other: it "
+    "continues from what it finds."
 )
 
 

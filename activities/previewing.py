@@ -67,7 +67,7 @@ class Previewing:
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
             assessment, _, _ = await look_and_decide(look, self._ports)
             if not isinstance(assessment.decision, Revert):
-                return RollbackAnswer(refused_because="a further look does not ask for the way back any more")
+                return RollbackAnswer(refused_because="a further observation no longer asks for the rollback")
         return RollbackAnswer(order=RevertOrder(command_id=None, because=request.because, cluster=cluster))
 
     async def _judge(self, request: RollbackRequest, command: Command, cluster: ClusterRecord) -> RollbackAnswer:
@@ -101,5 +101,5 @@ def why_not_accepted(command: Command, preview: RollbackPreview) -> str:
         return ""
     now = f"the preview's hash is now {preview.preview_hash}"
     if unnamed:
-        return f"it would lose what was not accepted: {', '.join(unnamed)}; {now}: look at it, and ask again with it"
-    return f"what the rollback would do has changed since it was looked at; {now}: look at it, and ask again with it"
+        return f"it would lose what was not accepted: {', '.join(unnamed)}; {now}: read it, and ask again with it"
+    return f"what the rollback would do has changed since the preview; {now}: read it, and ask again with it"

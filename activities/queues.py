@@ -137,7 +137,7 @@ async def _unless_told(stop: asyncio.Event, opening: Coroutine[Any, Any, SqlLedg
     try:
         await asyncio.wait({ours, told}, return_when=asyncio.FIRST_COMPLETED)
         if not ours.done():
-            structlog.get_logger().info("told to stop before the ledger was open")
+            structlog.get_logger().info("asked to stop before the ledger was open")
             exit_cleanly()
         return await ours
     finally:

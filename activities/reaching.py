@@ -21,14 +21,14 @@ OUR_OWN = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOB
 GIVE = "Give it what it lacks: open files (ulimit -n), local ports (`ss -s`, net.ipv4.ip_local_port_range), memory for sockets"
 
 
-NO_THREAD = "keeperless-activities, whose threads all wait for something else, as for files that hang, has had none free"
+NO_THREAD = "keeperless-activities has no free thread: all wait for something else, as for files that hang"
 
 
 class Unresolved(Transient):
     """`words`: why a name is not resolved here."""
 
     def __init__(self, host: str, words: str) -> None:
-        message = f"the name {host} is not resolved on the machine of keeperless-activities: {words}"
+        message = f"the name {host} cannot be resolved on the machine of keeperless-activities: {words}"
         super().__init__(message, obstacle=Obstacle.UNRESOLVED)
         self.words = words
 
@@ -76,7 +76,7 @@ def own_fault(error: OSError, where: str) -> Transient | None:
 def no_tls(error: ssl.SSLError) -> str:
     """With what is wrong with the certificate, or with the protocol: no secret is in it."""
     told = getattr(error, "verify_message", None) or getattr(error, "reason", None) or (error.args[-1] if error.args else "")
-    return f"no TLS comes about ({str(told).replace('_', ' ').lower() or type(error).__name__})"
+    return f"the TLS handshake fails ({str(told).replace('_', ' ').lower() or type(error).__name__})"
 
 
 def _numbers(error: OSError) -> set[int]:
@@ -85,7 +85,7 @@ def _numbers(error: OSError) -> set[int]:
 
 
 def words_of(error: socket.gaierror | UnicodeError) -> str:
-    return (error.strerror if isinstance(error, socket.gaierror) else None) or "it cannot be a name"
+    return (error.strerror if isinstance(error, socket.gaierror) else None) or "it is not a valid name"
 
 
 def _is_address(host: str) -> bool:

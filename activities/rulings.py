@@ -59,7 +59,9 @@ async def _plan_basis(plan_id: str | None, ports: Ports) -> dict[str, str] | Non
         return None
     plan = await ports.ledger.plan(plan_id)
     if plan is None:
-        raise Permanent(f"the ledger has no plan {plan_id}: it was not restored with the rest. Make a new plan, and start anew")
+        raise Permanent(
+            f"the ledger has no plan {plan_id}: it was not restored with the rest. Make a new plan, and start again"
+        )
     return plan.basis
 
 
@@ -104,5 +106,5 @@ async def _is_way_back_held(request: AssessRequest | StepRequest, ports: Ports) 
     try:
         return is_held(await ports.ledger.commands(request.migration_id), request.applied_commands)
     except Transient as error:
-        activity.logger.warning("a step of the way back is taken although the ledger does not answer: %s", error)
+        activity.logger.warning("a step of the rollback is taken although the ledger does not answer: %s", error)
         return False

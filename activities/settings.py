@@ -16,12 +16,14 @@ class ActivitySettings(WorkerSettings):
     )
     signal_approvals: bool = Field(
         default=False,
-        description="Whether a bare `approve` signal counts as an approval. Whoever reaches Temporal can send one, so it is "
-        "off where people have names; the playground turns it on.",
+        description="Whether a bare `approve` signal counts as an approval. Anyone with access to Temporal can send one, so "
+        "it is off if callers have identities; the playground turns it on.",
     )
     max_effects: int = Field(
-        default=8, ge=2, description="Effects and looks at once, over all clusters. Each takes a few threads and connections."
+        default=8,
+        ge=2,
+        description="Effects and observations at the same time, over all clusters. Each takes a few threads and connections.",
     )
     max_watches: int = Field(
-        default=200, ge=2, description="Waiting migrations that this worker watches at once: cheap, and many."
+        default=200, ge=2, description="Waiting migrations that this worker watches at the same time: cheap, and many."
     )

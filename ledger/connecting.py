@@ -2,48 +2,48 @@
 
 import re
 
-NOTHING_LOST = "Nothing is lost meanwhile: migrations go on where they stood."
+NOTHING_LOST = "Nothing is lost: migrations continue where they were."
 
 OPEN_FILES = (
-    "That process has no file left to open: raise LimitNOFILE= of its unit, or ulimit -n (of the whole machine: fs.file-max), "
-    "and restart it. `ls /proc/PID/fd | wc -l` says how many it has, and `ls -l /proc/PID/fd` what. The ledger is well: leave "
-    f"its files where they are. {NOTHING_LOST}"
+    "Raise LimitNOFILE= of that program's unit, or ulimit -n (of the whole machine: fs.file-max), and restart it: it has no "
+    "open file left. `ls /proc/PID/fd | wc -l` counts its open files, and `ls -l /proc/PID/fd` lists them. The ledger is "
+    f"healthy: leave its files where they are. {NOTHING_LOST}"
 )
 CERTIFICATE = (
-    "The server shows a certificate that is not trusted here. It has run out: renew it there (`openssl s_client -starttls "
-    "postgres -connect HOST:PORT` shows it). Its authority is another one: let sslrootcert in KEEPERLESS_LEDGER_URL name that "
-    f"one's certificate. Its name is another one: use that name in the URL. {NOTHING_LOST}"
+    "The server's certificate is not trusted here. If it has expired, renew it there (`openssl s_client -starttls postgres "
+    "-connect HOST:PORT` shows it). If its authority is unknown, let sslrootcert in KEEPERLESS_LEDGER_URL name that "
+    f"authority's certificate. If its name differs, use that name in the URL. {NOTHING_LOST}"
 )
 CERTIFICATE_FILE = (
-    "Put that file where it is named, readable for the user of that program only (chmod 600 for a key), or let sslrootcert, "
-    "sslcert and sslkey in KEEPERLESS_LEDGER_URL name others: without them libpq looks below ~/.postgresql of that user. "
+    "Put that file where it is named, readable only for the user of that program (chmod 600 for a key). Or let sslrootcert, "
+    "sslcert and sslkey in KEEPERLESS_LEDGER_URL name others: without them libpq searches ~/.postgresql of that user. "
     f"{NOTHING_LOST}"
 )
 NO_TLS = (
-    "KEEPERLESS_LEDGER_URL asks for TLS (sslmode), and whoever answers there offers none: switch ssl on at the server, or at "
-    f"the pooler before it; see that host and port lead to it. {NOTHING_LOST}"
+    "Switch ssl on at the server, or at the pooler in front of it: KEEPERLESS_LEDGER_URL asks for TLS (sslmode), which is "
+    f"not offered there. Check that host and port lead to the right server. {NOTHING_LOST}"
 )
 NO_ENTRY = (
-    "pg_hba.conf of the server has no line that lets this user in from this address to this database: add one, and reload it "
-    "(SELECT pg_reload_conf()). Where it says `no encryption`, and the line that is meant is of hostssl: sslmode=require in "
-    f"KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
+    "Add a line to pg_hba.conf of the server that lets this user in from this address to this database, and reload it "
+    "(SELECT pg_reload_conf()). If the error says `no encryption`, and the line that is meant is of hostssl, set "
+    f"sslmode=require in KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
 )
 NO_NAME = (
-    "The machine of that program does not resolve the server's name: `getent hosts NAME`, /etc/resolv.conf, /etc/hosts there; "
-    f"else correct the name in KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
+    "The machine of that program cannot resolve the server's name: check `getent hosts NAME`, /etc/resolv.conf and "
+    f"/etc/hosts there. Or correct the name in KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
 )
 PASSWORD = (
-    "The server is there, and does not take this user or his password: correct it in KEEPERLESS_LEDGER_URL (or in ~/.pgpass) "
-    "of that program and restart it, or at the role (ALTER ROLE … PASSWORD, VALID UNTIL). Programs that were started before it "
-    f"was changed have the old one. {NOTHING_LOST}"
+    "The server rejects this user or password. Correct it in KEEPERLESS_LEDGER_URL (or in ~/.pgpass) of that program and "
+    "restart it, or at the role (ALTER ROLE … PASSWORD, VALID UNTIL). Programs that were started before the password "
+    f"changed have the old one. {NOTHING_LOST}"
 )
 TOO_MANY = (
-    "End connections that idle (pg_stat_activity), or raise max_connections, CONNECTION LIMIT of the role or the database, or "
-    f"of PgBouncer max_client_conn. {NOTHING_LOST}"
+    "End idle connections (pg_stat_activity), or raise max_connections, the CONNECTION LIMIT of the role or the database, "
+    f"or PgBouncer's max_client_conn. {NOTHING_LOST}"
 )
 NO_SERVER_FREE = (
-    "PgBouncer let us in, and none of its connections to the server was free in time: SHOW POOLS there (cl_waiting), raise "
-    f"default_pool_size, or find what keeps the server from answering it. {NOTHING_LOST}"
+    "PgBouncer accepted the connection, and none of its connections to the server was free in time. Run SHOW POOLS there "
+    f"(cl_waiting), raise default_pool_size, or find what keeps the server from answering it. {NOTHING_LOST}"
 )
 FIXES = {
     re.compile(r"Too many open files"): OPEN_FILES,

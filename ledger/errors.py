@@ -23,26 +23,26 @@ What is in the way is an attribute of the error, so that nobody has to read its 
 from domain.errors import Permanent, Transient
 from domain.records import MigrationState
 
-MEND = "Mend what it says. The log of the database has more. Nothing is lost meanwhile: migrations go on where they stood."
+MEND = "Fix what it says. The log of the database has more. Nothing is lost: migrations continue where they were."
 """What to do about a database of which nothing else is known."""
 
 LOCKED = (
-    "Somebody else keeps a lock. Find who, and what it is at: `fuser` on the file of SQLite, which Keeperless' own programs "
-    "have open too; pg_blocking_pids() and pg_stat_activity of PostgreSQL. End it where it stands still or idles, and let it "
-    "end where it works, as a backup does. Nothing is lost meanwhile: migrations go on where they stood."
+    "Another process keeps a lock. Find it and what it does: `fuser` on the file of SQLite, which Keeperless' own programs "
+    "have open too; pg_blocking_pids() and pg_stat_activity of PostgreSQL. If it idles or hangs, end it. If it works, as a "
+    "backup does, let it end. Nothing is lost: migrations continue where they were."
 )
 
 RESTORE = (
-    "Stop Keeperless' programs, keep the damaged files (with SQLite its -wal and -shm too), restore the ledger from its last "
-    "backup, and start them again. The cluster stays as it is meanwhile; a migration that the backup does "
-    'not know goes on as another one, started with `"hold": true`.'
+    "Stop Keeperless' programs. Keep the damaged files (with SQLite its -wal and -shm too). Restore the ledger from its "
+    "last backup, and start the programs again. The cluster stays as it is meanwhile. A migration that the backup does not "
+    'know continues as another one, started with `"hold": true`.'
 )
 """What to do about a ledger that is damaged."""
 
 OTHER_RELEASE = (
-    "Compare the versions of Keeperless' programs: all have to be of one release, the newest that has written to this ledger. "
-    "Install that one and start it; nothing is lost, and migrations go on by themselves. Only where somebody has edited the "
-    "row by hand, put it back as it was, or restore the ledger from its last backup."
+    "Compare the versions of Keeperless' programs: all must have one release, the newest that has written to this ledger. "
+    "Install that one and start it; nothing is lost, and migrations continue by themselves. Only if the row was edited by "
+    "hand, restore it, or restore the ledger from its last backup."
 )
 """What to do about a row that this release cannot read."""
 

@@ -17,112 +17,111 @@ class Stage(StrEnum):
 
 
 GRANT = (
-    "Its role may not do this any more. As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, "
-    "DELETE ON ALL TABLES IN SCHEMA … and USAGE ON ALL SEQUENCES to the role of KEEPERLESS_LEDGER_URL, or make it their owner "
-    "again. Migrations go on by themselves."
+    "As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA … "
+    "and USAGE ON ALL SEQUENCES to the role of KEEPERLESS_LEDGER_URL, or make it their owner again: it has lost these "
+    "rights. Migrations continue by themselves."
 )
 ROW_SECURITY = (
-    "Row-level security is on for tables of the ledger (relrowsecurity in pg_class). As their owner: ALTER TABLE … DISABLE ROW "
-    "LEVEL SECURITY for each, or CREATE POLICY … ON … TO the role of KEEPERLESS_LEDGER_URL USING (true) WITH CHECK (true); or "
-    "as a superuser ALTER ROLE … BYPASSRLS. No row is gone: restore no backup for it. Migrations go on by themselves."
+    "Row-level security is on for tables of the ledger (relrowsecurity in pg_class). As their owner: ALTER TABLE … DISABLE "
+    "ROW LEVEL SECURITY for each, or CREATE POLICY … ON … TO the role of KEEPERLESS_LEDGER_URL USING (true) WITH CHECK "
+    "(true); or as a superuser ALTER ROLE … BYPASSRLS. No row is gone: restore no backup for it. Migrations continue by "
+    "themselves."
 )
 FOREIGN_TRIGGER = (
-    "That function is none of Keeperless': somebody has put a trigger on the ledger's tables, as for an audit or a copy (\\d "
-    "TABLE in psql; pg_trigger). Mend what it says that the function lacks (a partition of its own table for this month, a "
-    "right, a column), or take the trigger from the ledger's tables: ALTER TABLE … DISABLE TRIGGER NAME. Migrations go on by "
+    "That function does not belong to Keeperless: a trigger was put on the ledger's tables, as for an audit or a copy (\\d "
+    "TABLE in psql; pg_trigger). Give the function what the error says it lacks (a partition of its own table for this "
+    "month, a right, a column), or disable the trigger: ALTER TABLE … DISABLE TRIGGER NAME. Migrations continue by "
     "themselves."
 )
 FOREIGN_RULE = (
-    "It refuses a row that every release of Keeperless writes: somebody has changed the ledger's tables (\\d TABLE in psql, "
-    ".schema TABLE in sqlite3), by a constraint, a column or a trigger of their own. Take that back. Migrations go on by "
-    "themselves."
+    "Undo the change of the ledger's tables (\\d TABLE in psql, .schema TABLE in sqlite3): they refuse a row that every "
+    "release of Keeperless writes, because of an added constraint, column or trigger. Migrations continue by themselves."
 )
 NO_TABLES = (
-    "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
-    "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "
-    "go on by themselves. Where they are gone, restore the ledger from its last backup."
+    "The tables are not where they were. Compare KEEPERLESS_LEDGER_URL with its earlier value, check search_path of the "
+    "role and of the database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Undo "
+    "that; migrations continue by themselves. If they are gone, restore the ledger from its last backup."
 )
 POOLER = (
-    "A pooler between us and the database gives one connection to several (PgBouncer: pool_mode = transaction or statement). "
-    "Set pool_mode = session for the ledger, or let KEEPERLESS_LEDGER_URL name the server itself. Migrations go on then."
+    "Set pool_mode = session for the ledger, or let KEEPERLESS_LEDGER_URL name the server itself: a pooler gives one "
+    "connection to several clients (PgBouncer: pool_mode = transaction or statement). Migrations then continue."
 )
 NOT_LET_IN = (
-    "Mend what it says. Not reached: start the server, or correct host and port of KEEPERLESS_LEDGER_URL. A password or a role "
-    "that is refused: correct the role's password, or the URL and restart Keeperless' programs with it; pg_hba.conf. Too many "
-    "connections: end those that idle (pg_stat_activity), raise max_connections or the role's CONNECTION LIMIT, of PgBouncer "
-    f"max_client_conn. It starts up or shuts down: wait for it. {NOTHING_LOST}"
+    "Fix what it says. If the server is not reached, start it, or correct host and port of KEEPERLESS_LEDGER_URL. If a "
+    "password or a role is refused, correct the role's password, or the URL and restart Keeperless' programs with it; check "
+    "pg_hba.conf. If there are too many connections, end idle ones (pg_stat_activity), raise max_connections, the role's "
+    f"CONNECTION LIMIT or PgBouncer's max_client_conn. If it starts up or shuts down, wait for it. {NOTHING_LOST}"
 )
 SILENT = (
-    "Find out from this machine where it ends (`pg_isready -h HOST -p PORT`): its host is down or stands still, a firewall or "
-    "a security group drops what is sent, the name still leads to the server of before a failover (`getent hosts`), or a "
-    f"pooler before it has no connection left (PgBouncer: SHOW POOLS). No lock is in the way. {NOTHING_LOST}"
+    "Find out from this machine where the connection ends (`pg_isready -h HOST -p PORT`). Its host is down or unresponsive, "
+    "a firewall or a security group drops packets, the name still leads to the server from before a failover (`getent "
+    f"hosts`), or a pooler in front of it has no connection left (PgBouncer: SHOW POOLS). No lock blocks it. {NOTHING_LOST}"
 )
 STANDS_STILL = (
-    "It has let us in, and does not get on, though no lock is in the way: its host or its disk has too much to do or stands "
-    "still, or something between holds packets back. Look there at load and disk (`top`, `iostat -x`, dmesg) and, where it "
-    "answers you, for what it waits: wait_event of pg_stat_activity, where application_name is keeperless. "
-    f"{NOTHING_LOST}"
+    "Check the load and the disk of the server (`top`, `iostat -x`, dmesg), and the network to it: it accepted the "
+    "connection but makes no progress, and no lock blocks it. If it answers you, wait_event of pg_stat_activity shows what "
+    f"it waits for (application_name is keeperless). {NOTHING_LOST}"
 )
 COMMIT_HANGS = (
-    "Ask it for what commits wait (wait_event of pg_stat_activity). SyncRep: a standby of synchronous_standby_names is down: "
-    "start it, or take it out there (ALTER SYSTEM, pg_reload_conf()). WALSync, WALWrite: the disk of its WAL (pg_wal) hangs: "
-    f"dmesg, `iostat -x`. End no session of Keeperless: the next one would wait likewise. {NOTHING_LOST}"
+    "Look up what commits wait for (wait_event of pg_stat_activity). SyncRep: a standby of synchronous_standby_names is "
+    "down. Start it, or remove it there (ALTER SYSTEM, pg_reload_conf()). WALSync, WALWrite: the disk of its WAL (pg_wal) "
+    f"hangs: dmesg, `iostat -x`. End no session of Keeperless: the next one would wait likewise. {NOTHING_LOST}"
 )
 OWN_FILE = (
-    "Give SQLite's file, its -wal, its -shm and their directory back to the user that Keeperless' programs run as (`ls -la`, "
-    "all programs the same one), put the file back where KEEPERLESS_LEDGER_URL names it, or mount its file system for writing. "
-    "Migrations go on by themselves."
+    "Give SQLite's file, its -wal, its -shm and their directory back to the user that Keeperless' programs run as (`ls "
+    "-la`, the same one for all programs). Or restore the file where KEEPERLESS_LEDGER_URL names it, or mount its file "
+    "system for writing. Migrations continue by themselves."
 )
 MARKED = (
-    "Somebody, or a program against intruders, has marked it so. The disk is well, no right is missing, no setting is wrong: "
-    "`lsattr -d {0}` shows it, and `chattr -i -a {0}` as root takes it away; keep away what does it again. A program of "
-    "Keeperless' that has ended meanwhile (SIGBUS, where the -shm was marked) has to be started. "
-    f"{NOTHING_LOST}"
+    "`lsattr -d {0}` shows the attribute that a person or a security program has set, and `chattr -i -a {0}` as root "
+    "removes it. Stop whatever sets it again. Disk, rights and settings are fine. Start any program of Keeperless that has "
+    f"ended meanwhile (SIGBUS, if the -shm was marked). {NOTHING_LOST}"
 )
 DELETED = (
-    "Kill no program (-9), restore no backup, and delete nothing: what was written last is only in what they have open "
-    "(`lsof +L1`). Stop all of Keeperless' programs in order, with SIGTERM: the last one that closes the ledger writes that "
-    "back into it. Then start them. Keep away what deletes there (tmpreaper, cron, a clean-up of temporary files). "
-    f"{NOTHING_LOST}"
+    "Do not kill a program (-9), restore a backup or delete anything: the latest writes are only in files that the programs "
+    "have open (`lsof +L1`). Stop all of Keeperless' programs in order, with SIGTERM: the last one that closes the ledger "
+    "writes them back into it. Then start them. Stop what deletes files there (tmpreaper, cron, a clean-up of temporary "
+    f"files). {NOTHING_LOST}"
 )
 FILE_DELETED = (
-    "Stop no program of Keeperless yet: the ledger is only in what they have open, and its end would lose it. For one of them, "
-    "`ls -l /proc/PID/fd`: copy what is marked (deleted), /proc/PID/fd/NUMBER of the ledger's file and of its -wal (that one "
-    "by its name where it is not marked), to another directory, under these names. Then stop all programs, put both copies in "
-    "the place of the ledger, without any other -wal and -shm beside them, check it (`sqlite3 FILE 'PRAGMA integrity_check'`), "
-    "and start them."
+    "Do not stop any program of Keeperless yet: the ledger exists only in their open files. For one of them, run `ls -l "
+    "/proc/PID/fd`. Copy the ledger's file and its -wal to another directory under these names: from /proc/PID/fd/NUMBER if "
+    "marked (deleted), else by name. Stop all programs. Put both copies in the place of the ledger, with no other -wal or "
+    "-shm beside them. Check it (`sqlite3 FILE 'PRAGMA integrity_check'`). Start the programs."
 )
 FILE_SYSTEM = (
-    "The file system that has SQLite's file fails it: look at `findmnt -T FILE`, `dmesg`, and the disk (`smartctl -a`). On "
-    "NFS, CIFS or FUSE SQLite's locks and its -shm do not work: with all programs stopped move the file, its -wal and its -shm "
-    f"to a local file system, or use PostgreSQL. {NOTHING_LOST}"
+    "The file system of SQLite's file has errors: check `findmnt -T FILE`, `dmesg`, and the disk (`smartctl -a`). On NFS, "
+    "CIFS or FUSE SQLite's locks and its -shm do not work: stop all programs, then move the file, its -wal and its -shm to "
+    f"a local file system, or use PostgreSQL. {NOTHING_LOST}"
 )
 BUSY_DISK = (
-    "Its disk takes longer than that, mostly because somebody else keeps it busy: a node that recovers its logs, a copy, a "
-    "backup (`iostat -x 1`: w_await, %util; `iotop`; /proc/pressure/io). Let that end, or move that: the ledger stays where it "
-    "is. Where the disk has nothing to do, and yet does not answer: `dmesg`, `smartctl -a`. Only where the file is on NFS, on "
-    f"CIFS or FUSE (`findmnt -T FILE`), whose locks SQLite cannot rely on, has it to be moved one day. {NOTHING_LOST}"
+    "Find what keeps the disk busy: a node that recovers its logs, a copy, a backup (`iostat -x 1`: w_await, %util; "
+    "`iotop`; /proc/pressure/io). Let that end, or move that: the ledger stays where it is. If the disk is idle but does "
+    "not answer: `dmesg`, `smartctl -a`. Only if the file is on NFS, CIFS or FUSE (`findmnt -T FILE`), whose locks SQLite "
+    f"cannot rely on, the ledger has to be moved one day. {NOTHING_LOST}"
 )
 FULL = (
-    "Make room on the file system of the database (`df`, `df -i`; of PostgreSQL also that of pg_wal: an unused replication "
-    f"slot keeps all of it, pg_replication_slots). {NOTHING_LOST}"
+    "Free space on the file system of the database (`df`, `df -i`; with PostgreSQL also that of pg_wal: an unused "
+    f"replication slot keeps all of it, pg_replication_slots). {NOTHING_LOST}"
 )
 READ_ONLY = (
-    "It takes no writes: a standby (SELECT pg_is_in_recovery()), as after a failover: let KEEPERLESS_LEDGER_URL, or the name "
-    "in it, lead to the primary. Else somebody has switched on default_transaction_read_only of the role, the database or the "
-    f"server: take it back. {NOTHING_LOST}"
+    "It takes no writes. If it is a standby (SELECT pg_is_in_recovery()), as after a failover, let KEEPERLESS_LEDGER_URL, "
+    "or the name in it, lead to the primary. Otherwise default_transaction_read_only of the role, the database or the "
+    f"server was switched on: switch it off. {NOTHING_LOST}"
 )
 STARTS_OR_ENDS = (
-    "It starts, stops, or was switched over: wait for it, and look at its log where that lasts. Migrations go on by themselves."
+    "It starts, stops, or was switched over: wait for it, and read its log if that lasts. Migrations continue by themselves."
 )
 RESOURCES = f"The server lacks memory, or another resource: its log says which. {NOTHING_LOST}"
 LIMIT_REACHED = (
-    "It is at a limit of its own. Where it speaks of wraparound: end prepared and old transactions (pg_prepared_xacts, "
-    "pg_stat_activity), drop replication slots that nobody uses, and run VACUUM in the database that it names. "
-    f"{NOTHING_LOST}"
+    "It has reached a limit of its own. If it mentions wraparound: end prepared and old transactions (pg_prepared_xacts, "
+    f"pg_stat_activity), drop unused replication slots, and run VACUUM in the database that it names. {NOTHING_LOST}"
 )
-SERVERS_DISK = f"The server's own disk, or the server, fails: its log and `dmesg` there say at what. {NOTHING_LOST}"
-CUT = f"Mostly the connection was cut, by the server or on the way to it: its log says where it was the server. {NOTHING_LOST}"
+SERVERS_DISK = f"The server, or its disk, fails: its log and `dmesg` there show where. {NOTHING_LOST}"
+CUT = (
+    "The connection was probably cut, by the server or on the way to it: the server's log shows whether it was the "
+    f"server. {NOTHING_LOST}"
+)
 
 FIXES: dict[object, str] = {
     "ExecWithCheckOptions": ROW_SECURITY,

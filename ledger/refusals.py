@@ -59,7 +59,7 @@ def translated(error: exc.SQLAlchemyError, file: str = "") -> KeeperlessError:
     if (function := foreign_function(cause)) is not None:
         return LedgerUnavailable(f"the ledger's database refuses a write in {function} ({said})", FOREIGN_TRIGGER)
     if code in UNIQUE_VIOLATED:
-        return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
+        return Outrun(f"the ledger was written by another process at the same moment ({said}); try again")
     code = code & 0xFF if isinstance(code, int) else code
     if code in DAMAGED:
         return LedgerDamaged(f"the ledger's database is damaged ({said})")
@@ -99,7 +99,7 @@ OF_MARKS = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQL
 def _marked(said: str, marks: Mapping[str, str]) -> LedgerMarked:
     told = ", ".join(f"{path} ({words})" for path, words in marks.items())
     return LedgerMarked(
-        f"the ledger's database takes no writes: nobody may change {told} ({said})", MARKED.format(" ".join(marks))
+        f"the ledger's database takes no writes: {told} cannot be changed ({said})", MARKED.format(" ".join(marks))
     )
 
 

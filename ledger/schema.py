@@ -24,8 +24,8 @@ UPGRADE_TIMEOUTS = Timeouts(call=timedelta(minutes=5), lock=timedelta(minutes=1)
 """An upgrade may rewrite tables, and waits for another process that upgrades."""
 
 NEWER = (
-    "Start the newer release again, all its programs: an older one cannot read what it has written. To go back for good, "
-    "restore the ledger from its backup of before the upgrade."
+    "Start the newer release again, all its programs: an older one cannot read what it has written. To stay on the older "
+    "one, restore the ledger from its backup from before the upgrade."
 )
 
 # Any number, as long as all versions of this program use the same one.

@@ -142,7 +142,7 @@ class _Heart:
 
     def _failed(self, what: str, error: Exception) -> None:
         if what not in self.failing:
-            log.error(f"{what} cannot be written; the worker goes on", error=str(error))
+            log.error(f"{what} cannot be written; the worker continues", error=str(error))
             self.failing.add(what)
 
     def _succeeded(self, what: str) -> None:

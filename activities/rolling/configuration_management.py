@@ -65,9 +65,9 @@ async def why_not_paused(
     except (KeeperlessError, TimeoutError) as error:
         why = f"{target.name}: its configuration management is not seen to be paused: {str(error) or 'its hook takes too long'}"
         if not does_wait:
-            activity.logger.warning("the step goes on all the same: %s", why)
+            activity.logger.warning("the step continues without that: %s", why)
             return None
-        return f"{why}. Nothing was written. Pause it by hand, with `{by_hand(hook.pause)}`, or mend the hook"
+        return f"{why}. Nothing was written. Pause it by hand, with `{by_hand(hook.pause)}`, or fix the hook"
     return None
 
 
@@ -174,8 +174,8 @@ class ConfigurationManaging:
         hook, mark = target.node.driver.configuration_management, pause_path(target.node.properties_file)
         if hook is None:
             raise Unsafe(
-                "a migration has paused it, and the specification does not say any more how to resume it. Put "
-                f"configuration_management back, or resume it by hand and remove {mark}; then resume the migration"
+                "a migration has paused it, and the specification no longer says how to resume it. Restore "
+                f"configuration_management, or resume it by hand and remove {mark}; then resume the migration"
             )
         told = f"Run `{by_hand(hook.resume)}` there, then resume the migration"
         try:

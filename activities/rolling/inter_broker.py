@@ -19,9 +19,9 @@ from domain.records import ClusterRecord
 PROVIDED = "${"
 """Of a value that a config provider gives (KIP-421)."""
 TWO_ROLLS = (
-    "A listener comes in two rolls: first every broker gets it (listeners, advertised.listeners, "
-    "listener.security.protocol.map) and is restarted, and only then inter.broker.listener.name. Put that line back as it was "
-    "in all files until the migration has ended."
+    "Restore that line in all files until the migration has ended. A listener comes in two rolls: first every broker gets "
+    "it (listeners, advertised.listeners, listener.security.protocol.map) and is restarted, and only then "
+    "inter.broker.listener.name."
 )
 
 
@@ -40,8 +40,9 @@ async def why_others_not_found(cluster: ClusterRecord, brokers: Sequence[NodeSpe
         lacking = [cluster.spec.node_name(i) for i, known in registered.items() if listener not in map(str.upper, known)]
         if properties and lacking and not listener.startswith(PROVIDED):
             return (
-                f"{cluster.spec.node_name(broker.id)}: by {broker.properties_file} it would ask the other brokers at their "
+                f"{cluster.spec.node_name(broker.id)}: by {broker.properties_file} it would connect to the other brokers' "
                 f"listener {listener}, and {some(lacking)} {'has' if len(lacking) == 1 else 'have'} none of that name "
-                f"(endpoints in /brokers/ids). Nothing was stopped: it runs, and would not catch up any more. {TWO_ROLLS}"
+                "(endpoints in /brokers/ids). Nothing was stopped: the broker runs, and would no longer catch up. "
+                f"{TWO_ROLLS}"
             )
     return None

@@ -243,6 +243,7 @@ def _ensure_not_tried_before(
         and process.identity != left.before_identity
     ):
         raise Unsafe(
-            f"{target.name} was restarted once from {target.node.properties_file}, which is in stage {left.stage}, and runs "
-            "otherwise. It is not restarted again. Make sure that its start command reads this file, and restart it yourself."
+            f"{target.name} was restarted once from {target.node.properties_file}, which is in stage {left.stage}, but runs "
+            "in another. It is not restarted again. Make sure that its start command reads this file, and restart it "
+            "yourself."
         )

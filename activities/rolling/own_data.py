@@ -32,7 +32,7 @@ async def own_data(request: StepRequest, target: Target) -> OwnData:
         pid = (await target.driver.process()).pid
         place = await start_place(target.driver, target.node, int(pid) if pid.isdecimal() else None)
     except CannotLook as error:
-        return _unknown(request, target, f"the locks of its log directories could not be looked at: {error}")
+        return _unknown(request, target, f"the locks of its log directories could not be checked: {error}")
     except KeeperlessError as error:
         return OwnData(f"{name}: whether it works on its own data is not known: {error}")
     if place.unheld and (found := astray(place.unheld, place.elsewhere, name, target.node)) is not None:

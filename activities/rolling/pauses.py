@@ -99,8 +99,8 @@ class PauseMeter:
         names = ", ".join(target.name for target in targets)
         return (
             f"clients waited {measured:.1f} s for an acknowledgement while {names} restarted, and the policy allows "
-            f"{allowed.total_seconds():g} s. See what was slow: a controlled shutdown, a follower, an election. Then resume, "
-            f"and the next node follows ({names} is not restarted again), or roll back."
+            f"{allowed.total_seconds():g} s. Find what was slow: a controlled shutdown, a follower, an election. Then "
+            f"resume, and the next node follows ({names} is not restarted again), or roll back."
         )
 
     async def _make_topic(self, client: KafkaClient, together: Sequence[int], deadline: float) -> None:
@@ -134,7 +134,7 @@ class PauseMeter:
 
     async def _await_first_writes(self, client: KafkaClient, deadline: float) -> None:
         written: set[int] = set()
-        failed: str | None = f"nobody knows topic {self._topic} yet"
+        failed: str | None = f"no broker knows topic {self._topic} yet"
         while not self._leaders or written < self._leaders.keys():
             await self._look_up(client)
             for number in self._leaders.keys() - written:

@@ -78,13 +78,13 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
         await asyncio.sleep(request.policy.poll_interval.total_seconds())
     told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
     astray = next((one.why_not for one in data if one.is_astray), None) if request.revert is None else None
-    words = {one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled}
+    words = {one.target.node.id: f"{one.target.name} was restarted and is not proven healthy: {told}" for one in rolled}
     return Proof({**words}, hold_because=astray)
 
 
 def _so_far(well: int, looks: int, policy: MigrationPolicy) -> str:
     deadline = f"policy.restart_deadline, {policy.restart_deadline.total_seconds():g} s"
-    return f"well in {well} of {looks} looks within {deadline}, of which the last {policy.stable_samples} have to be"
+    return f"healthy in {well} of {looks} observations within {deadline}; the last {policy.stable_samples} have to be"
 
 
 def _has_ended(seen: Observation, node_id: int) -> bool:
@@ -100,7 +100,7 @@ async def _beside_ended(rolled: Sequence[Rolled], ended: Sequence[Rolled]) -> Pr
 
 
 def _beside_dead(target: Target, dead: str) -> str:
-    return f"{target.name} was restarted and cannot be proven well: {WAITS[WaitReason.NODE_DOWN].means} ({dead})"
+    return f"{target.name} was restarted and cannot be proven healthy: {WAITS[WaitReason.NODE_DOWN].means} ({dead})"
 
 
 async def _epitaph(one: Rolled) -> str:

@@ -24,8 +24,8 @@ PATIENCE = 6.0
 """Seconds for all: who is not heard by then has nothing said of him, and the look before the stop grows old meanwhile."""
 RESOLVED_IN = 1.0
 THE_WAY = (
-    "With one more away, partitions could be left that nobody may write. Look at the way there from its machine: a firewall, a "
-    "route, a link that loses packets, an address that has changed. It goes on by itself then."
+    "Check the network path there from its machine: a firewall, a route, a link that loses packets, an address that has "
+    "changed. With one more node away, partitions could become unwritable. The migration then continues by itself."
 )
 
 
@@ -93,7 +93,7 @@ async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], driv
     alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
     found = next(of_standstill(alone), None)
     if found is not None:
-        return f"{spec.node_name(node.id)} stands still: {found.observed}. Nothing was stopped: {found.fix}"
+        return f"{spec.node_name(node.id)} is unresponsive: {found.observed}. Nothing was stopped: {found.fix}"
     missed = await _missed(spec, signs.unheard, stopped, drivers)
     if not missed:
         return None

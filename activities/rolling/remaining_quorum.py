@@ -22,15 +22,15 @@ async def why_no_quorum_would_stay(spec: ClusterSpec, stopped: Collection[int], 
     try:
         answers = await asyncio.gather(*(listeners.is_answering(c.host, c.port) for c in spec.controllers))
     except Transient as error:
-        return f"{names}: whether the other controllers are reached is not known: {error}"
+        return f"{names}: whether the other controllers can be reached is not known: {error}"
     reached = {c.id for c, answers_us in zip(spec.controllers, answers, strict=True) if answers_us}
     shut = [c for c in others if c.id not in reached]
     if not others or not reached or 2 * (len(others) - len(shut)) > len(spec.controllers):
         return None
     return (
-        f"{_places(spec, shut)}: nobody accepts a connection there within two seconds. Without {names} no majority of the "
-        "controllers could vote and be followed. Nothing was stopped. Open that way: a firewall, an IPsec policy, the "
-        "listener's address"
+        f"{_places(spec, shut)}: no connection is accepted there within two seconds. Without {names} no majority of the "
+        "controllers could vote and be followed. Nothing was stopped. Open the network path: a firewall, an IPsec policy, "
+        "the listener's address"
     )
 
 

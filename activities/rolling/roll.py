@@ -72,9 +72,7 @@ from domain.observed.observation import RollMark
 from domain.records import ClusterRecord
 from domain.rolling.change import Restart
 
-LEFT_OUT = (
-    "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
-)
+LEFT_OUT = "this wave was cut off before this node was stopped: the stopped nodes are finished, and this one is decided again"
 
 
 class Rolling:
@@ -126,7 +124,7 @@ class Rolling:
         marks = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in prepared))
         marked = [mark for mark in marks if mark is not None]
         if len(marked) < len(targets):
-            return [], "a node was restarted, or its file was edited, right before it was to be stopped: look again"
+            return [], "a node was restarted, or its file was edited, right before it was to be stopped: observe again"
         unmeasured = await pause.begin(targets)
         if unmeasured is not None:
             return [], unmeasured
@@ -251,7 +249,7 @@ class Rolling:
         await ensure_not_superseded(request, self._ports)
         left = await read_mark(target.driver, path)
         if left is None or left.step_id != request.step_id:
-            raise Transient(f"{target.name}: another roll has gone on while this one was paused; {path} was not written")
+            raise Transient(f"{target.name}: another roll continued while this one was paused; {path} was not written")
         if left.is_proven:
             return None
         if looked_at is not None and is_old(looked_at):
@@ -349,7 +347,7 @@ MAX_AGE_OF_A_LOOK = 20.0
 A worker that was paused in between must not act on what it saw before."""
 
 
-OLD = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
+OLD = f"the observation before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: observe again"
 
 
 def is_old(looked_at: float) -> bool:

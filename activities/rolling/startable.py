@@ -145,8 +145,8 @@ async def _why_not_whole(cluster: ClusterRecord, node: NodeSpec, driver: NodeDri
     if not broken:
         return None
     return (
-        f"{cluster.spec.node_name(node.id)}: {folder}/{broken[0]} is empty, or no jar. {UNTIL} Install that version of Kafka "
-        "again: an upgrade was cut off, or its volume is full."
+        f"{cluster.spec.node_name(node.id)}: {folder}/{broken[0]} is empty, or not a jar. {UNTIL} Install that version of "
+        "Kafka again: an upgrade was cut off, or its volume is full."
     )
 
 
@@ -161,9 +161,9 @@ async def _why_another_version(cluster: ClusterRecord, node: NodeSpec, found: se
     if not others:
         return None
     return (
-        f"{cluster.spec.node_name(node.id)}: it runs Kafka {runs}, and {node.kafka_home}/libs has {some(others)} by "
-        "now. Nothing was stopped: the node runs, and would start as another version. Install the version that runs again, "
-        "and keep what has upgraded it (unattended upgrades, configuration management) away until the migration has ended."
+        f"{cluster.spec.node_name(node.id)}: it runs Kafka {runs}, and {node.kafka_home}/libs has {some(others)} by now. "
+        "Nothing was stopped: the node runs, and would start as another version. Install the version that runs again, and "
+        "disable what upgraded it (unattended upgrades, configuration management) until the migration has ended."
     )
 
 
@@ -186,7 +186,7 @@ async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Po
     shown = interpreter.replace("\r", "\\r")
     is_of_windows = "\r" in interpreter
     how = f"It has Windows' line ends: sed -i 's/\\r$//' {program}" if is_of_windows else "Put it there, or correct that line"
-    return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
+    return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which does not exist. {UNTIL} {how}."
 
 
 async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:
@@ -233,8 +233,8 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
     if what is None:
         return None
     return (
-        f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Put its own "
-        "back, from your configuration management or from its original in .keeperless."
+        f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Restore "
+        "its own, from your configuration management or from its original in .keeperless."
     )
 
 
@@ -270,10 +270,10 @@ async def _why_not_outlived(
 def _why_not_its_data(name: str, process: Process, moved: tuple[str, ...]) -> str:
     """It would start on whatever lies there: a copy of a while ago, of which what was written since is missing."""
     return (
-        f"{name}: {some(moved)} leads elsewhere than when its process {process.pid} opened it, which goes on where it was. "
-        "Nothing was stopped: the node runs, and would start on other data. "
-        f"`ls -l /proc/{process.pid}/fd | grep .lock` says where its data is: let the link, or the mount, lead there again. "
-        "Where its data is to be moved: stop it, copy, and start it, while nothing else is under way."
+        f"{name}: {some(moved)} leads elsewhere than when its process {process.pid} opened it, which still uses the old "
+        f"place. Nothing was stopped: the node runs, and would start on other data. `ls -l /proc/{process.pid}/fd | grep "
+        ".lock` shows where its data is: let the link, or the mount, lead there again. If its data is to be moved: stop it, "
+        "copy, and start it, while nothing else is in progress."
     )
 
 
@@ -291,8 +291,8 @@ async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports)
     if not found:
         return None
     return (
-        f"{names}: brokers serve {some(found)}, and ZooKeeper has no such topic in /brokers/topics: somebody has deleted its "
-        "znodes. Nothing was stopped: who restarts takes its replicas for strays. GET blockers says what to do."
+        f"{names}: brokers serve {some(found)}, and ZooKeeper has no such topic in /brokers/topics: its znodes were deleted. "
+        "Nothing was stopped: a broker that restarts takes its replicas for strays. GET blockers says what to do."
     )
 
 

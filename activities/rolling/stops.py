@@ -8,6 +8,6 @@ def does_not_stop(name: str, policy: MigrationPolicy, error: Transient) -> Unsaf
     """Nobody kills it: it may be about to end."""
     limit = f"policy.stop_deadline, {policy.stop_deadline.total_seconds():g} s"
     return Unsafe(
-        f"{name} does not stop within {limit}, and is never killed: {error}. Wait until it has ended, or stop it, then resume. "
-        "Where other nodes need longer too, that policy is too short for this cluster"
+        f"{name} does not stop within {limit}, and is never killed: {error}. Wait until it has ended, or stop it, then "
+        "resume. If other nodes need longer too, that policy is too short for this cluster"
     )

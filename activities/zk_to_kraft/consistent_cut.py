@@ -31,7 +31,7 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in
 
-NOBODY_LEADS = "no controller says that it is active: the quorum's log cannot be read up to a known offset"
+NOBODY_LEADS = "no controller reports that it is active: the quorum's log cannot be read up to a known offset"
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ class Taker:
         found = await claim_and_offset(tree)
         controller, migration = found["controller"], found["migration"]
         if not isinstance(controller, ControllerZnode) or not claim_in(controller):
-            raise Transient("KRaft has no claim of /controller: there is no dual write that could be compared")
+            raise Transient("KRaft has no claim of /controller: there is no dual write to compare")
         if not isinstance(migration, MigrationZnode) or migration.offset is None or migration.offset <= 0:
-            raise Transient("/migration tells of no copy that is complete: there is nothing to compare yet")
+            raise Transient("/migration mentions no complete copy: there is nothing to compare yet")
         return Moment(claim_in(controller), controller.broker_id, migration.offset)
 
 
@@ -140,7 +140,7 @@ async def active_controller(cluster: ClusterRecord, ports: Ports) -> ActiveContr
     ]
     if not leading:
         silent = [
-            f"; {cluster.spec.node_name(node.id)} gives no metrics to who asks here: {why}"
+            f"; {cluster.spec.node_name(node.id)} gives this worker no metrics: {why}"
             for node, why in zip(controllers, answers, strict=True)
             if not isinstance(why, NodeMetrics)
         ]

@@ -95,8 +95,8 @@ async def _end_of_copy(ports: Ports, runner: CheckRunner, leader: ControllerSpec
     end = await runner.end_of_copy(log)
     if end is None:
         raise Transient(
-            f"the log of controller {leader.id} tells of no copy that is complete. If that is long ago, Kafka has deleted that "
-            "part of it, and the copy cannot be compared any more: a migration that takes over with compare_copy: false goes on"
+            f"the log of controller {leader.id} has no complete copy. If the copy is long ago, Kafka has deleted that part "
+            "of the log, and the copy cannot be compared any more: take over with a migration that has compare_copy: false"
         )
     return end
 
@@ -111,7 +111,7 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CheckAttempt, e
         (znode,) = await tree.get_many((CONTROLLER,))
         controller = controller_of(znode)
         if znode is None or controller is None or not claim_in(controller):
-            raise Transient("KRaft has no claim of /controller: nobody can tell what ZooKeeper had when it was copied")
+            raise Transient("KRaft has no claim of /controller: it is unknown what ZooKeeper had when it was copied")
         kept = await _kept(ports, check.request, controller)
         zxid = znode.modified_zxid if controller.kraft_epoch == end.epoch else -1
         claimed = Claimed(zxid, controller.claimed_at)

@@ -128,7 +128,7 @@ async def kill(member: Member) -> None:
             return
         else:
             await fence(member)
-    raise Transient(f"{member.name}: is started again and again by somebody else. Stop whatever supervises it.")
+    raise Transient(f"{member.name}: something restarts it again and again. Stop its supervisor.")
 
 
 async def is_dead(member: Member) -> bool:

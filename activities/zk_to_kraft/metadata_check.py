@@ -124,7 +124,7 @@ def _moving(look: Look) -> Look:
     found = look.compared
     assert found is not None  # noqa: S101 - the caller has looked
     moved = sum(c.missing_left + c.missing_right + c.differs for c in found.counts.values())
-    why = f"{moved} rows differed in the last of {LOOKS} looks, and others before: they move faster than they can be read"
+    why = f"{moved} rows differed in the last of {LOOKS} snapshots, and others before: they change faster than they can be read"
     not_read = (*found.not_read, why)
     hash_ = content_hash(CheckName.METADATA, Verdict.INCONCLUSIVE, found.counts, found.first, not_read, found.rules_fingerprint)
     return replace(look, compared=replace(found, verdict=Verdict.INCONCLUSIVE, not_read=not_read, content_hash=hash_))

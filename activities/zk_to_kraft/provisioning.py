@@ -111,7 +111,7 @@ class Provisioning:
         Its metrics agent answers before Kafka has opened anything.
         """
         begun = time.monotonic()
-        why = f"{target.name} was started and does not answer: no look yet"
+        why = f"{target.name} was started and does not answer: not observed yet"
         while time.monotonic() < begun + request.policy.restart_deadline.total_seconds():
             if not (await target.driver.process()).is_running:
                 age = timedelta(seconds=time.monotonic() - begun)
@@ -194,8 +194,9 @@ class Provisioning:
         fenced = [d.path for d in disk.log_dirs if d.is_fenced]
         if fenced:
             raise Unsafe(
-                f"controller-{controller.id}: {', '.join(fenced)} was fenced by a way back that has not ended, so that nobody "
-                "starts it. Ask for a rollback: it ends that way back and removes this storage. Then begin again."
+                f"controller-{controller.id}: {', '.join(fenced)} was fenced by a rollback that has not ended, so that it "
+                "cannot be started. Ask for a rollback: it completes the first one and removes this storage. Then begin "
+                "again."
             )
         foreign = [d for d in disk.log_dirs if d.state is StorageState.FOREIGN]
         if foreign:
@@ -240,8 +241,8 @@ def _ensure_not_lost(controller: ControllerSpec, mark: RollMark | None, disk: No
     lost = [log_dir.path for log_dir in disk.log_dirs if log_dir.state in {StorageState.ABSENT, StorageState.EMPTY}]
     if lost and disk.file is not None and is_known_to_have_run(mark):
         raise Unsafe(
-            f"controller-{controller.id} has run before, and its storage is not there: {', '.join(lost)}. It is not formatted "
-            "anew. Mount its volume, and start it."
+            f"controller-{controller.id} has run before, and its storage is not there: {', '.join(lost)}. It is not "
+            "formatted again. Mount its volume, and start it."
         )
 
 

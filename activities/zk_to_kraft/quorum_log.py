@@ -141,7 +141,7 @@ async def _batches(
     while True:
         data = await driver.read_part(path, position, length)
         if data is None:
-            raise Transient(f"{path}: gone while it was being read; look again")
+            raise Transient(f"{path}: gone while it was being read; read it again")
         first = size_of_first(data)
         if first is None or (first > len(data) and len(data) < length):
             return

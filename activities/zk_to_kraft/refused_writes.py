@@ -52,6 +52,6 @@ async def refused_last(driver: NodeDriver, strays: Collection[int]) -> Found | N
 def told(found: Found, name: str) -> str:
     """What that means for a way back, and what to do first. `name`: of the controller."""
     return (
-        f"{name} could not write a change to ZooKeeper, and does not try it again: {in_words(found)}. Mend what it names "
-        f"(GET blockers), then restart {name}: the controller that leads next writes what differs."
+        f"{name} could not write a change to ZooKeeper, and does not try again: {in_words(found)}. Fix what it names (GET "
+        f"blockers), then restart {name}: the next active controller writes what differs."
     )

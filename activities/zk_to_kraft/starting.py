@@ -237,7 +237,7 @@ async def _ensure_flag(member: Member) -> None:
     if not await may_start(member):
         raise Unsafe(
             f"{member.name}: {member.node.properties_file} has no migration flag. Started from it and elected, this "
-            "controller would make the migration final. Put the flag back."
+            "controller would make the migration final. Restore the flag."
         )
 
 

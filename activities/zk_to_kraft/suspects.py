@@ -29,18 +29,18 @@ from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 
-WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
+WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and retries for ever: dual write would not begin. Delete it"
 
 WHY_NO_ZNODE = (
-    "its name cannot be a znode's: KRaft takes such an ACL, and it never gets to ZooKeeper (KAFKA-13983). Brokers in ZooKeeper "
-    "or migration mode do not have it, a way back is without it, and the next active controller fails on it without end. "
-    "Remove it with kafka-acls.sh --remove, through a broker, or have it made for another name; restart no active controller "
-    "before that. After finalisation it may be made again"
+    "its name cannot be a znode's: KRaft accepts such an ACL, but it never reaches ZooKeeper (KAFKA-13983). Brokers in "
+    "ZooKeeper or migration mode do not have it, a rollback loses it, and the next active controller fails on it for ever. "
+    "Remove it with kafka-acls.sh --remove, through a broker, or create it for another name; restart no active controller "
+    "before that. After finalisation it may be created again"
 )
 
 WHY_HALF_WRITTEN = (
-    "a controller died while it wrote this topic: a new leader sets a state that is not there, fails, and tries without end. "
-    "Create the state, or go back: the revert window mends it"
+    "a controller died while it wrote this topic: a new leader sets a state that does not exist, fails, and retries for "
+    "ever. Create the state, or roll back: the rollback creates it"
 )
 
 POISON_SECONDS = 10.0
@@ -116,9 +116,9 @@ async def strays_in_log(observation: Observation, cluster: ClusterRecord, driver
     """What is in the leader's log, and ZooKeeper cannot hold, each by its name."""
     leader = quorum_leader(observation, cluster.spec)
     if leader is None:
-        raise Transient("no controller is active, so that nobody's log can be asked for hazards")
+        raise Transient("no controller is active, so no log can be searched for hazards")
     if observation.node(leader.id).disk is None:
-        raise Transient(f"the files of {cluster.spec.node_name(leader.id)}, which leads, give no answer")
+        raise Transient(f"the files of {cluster.spec.node_name(leader.id)}, which leads, cannot be read")
     node = cluster.spec.node(leader.id)
     driver = drivers.driver(node)
     directory = (await storage_of(driver, node)).metadata_log

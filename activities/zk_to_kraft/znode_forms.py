@@ -78,7 +78,7 @@ def topic_id(data: bytes) -> bytes:
         raise Unreadable("has no topic_id")
     found = _bytes(_text(content, "topic_id"), "topic_id", BASE64_OF_URLS)
     if len(found) != UUID_BYTES:
-        raise Unreadable("topic_id is no UUID")
+        raise Unreadable("topic_id is not a UUID")
     return found
 
 
@@ -157,7 +157,7 @@ def acls(data: bytes) -> None:
 
 def _one_of(entry: Mapping[str, Any], key: str, known: frozenset[str], number: int) -> None:
     if _text(entry, key).upper() not in known:
-        raise Unreadable(f"the {key} of ACL {number} is none that Kafka knows")
+        raise Unreadable(f"the {key} of ACL {number} is unknown to Kafka")
 
 
 def token(data: bytes) -> None:
@@ -174,7 +174,7 @@ def token(data: bytes) -> None:
         people["tokenRequester"] = content.get("tokenRequester")
     for key, principal in people.items():
         if not isinstance(principal, str) or not re.search(":|%3A", principal) or BROKEN_ESCAPE.search(principal):
-            raise Unreadable(f"{key} is no principal; expected Type:name")
+            raise Unreadable(f"{key} is not a principal; expected Type:name")
     for key in ("issueTimestamp", "maxTimestamp", "expiryTimestamp"):
         _integer(content.get(key), key, LONG)
     _text(content, "tokenId")
@@ -197,7 +197,7 @@ def feature(data: bytes) -> None:
     if content.get("version") not in FEATURE_VERSIONS or content.get("status") not in FEATURE_STATES:
         raise Unreadable("it needs a version, 1 or 2, and a status, 0 or 1")
     if not isinstance(content.get("features"), dict):
-        raise Unreadable("features is no object")
+        raise Unreadable("features is not an object")
 
 
 def is_name_escaped_well(name: str) -> bool:
@@ -233,30 +233,30 @@ def _quota(key: str, value: str, known: frozenset[str]) -> None:
     """One that is not known is copied, and then the new controller fails to write it back to ZooKeeper, again and again."""
     _number(key, value)
     if key not in known:
-        raise Unreadable(f"{key} is no quota that Kafka knows there")
+        raise Unreadable(f"{key} is not a quota that Kafka knows there")
 
 
 def _number(key: str, value: str) -> None:
     if NUMBER.fullmatch(value) is None:
-        raise Unreadable(f"the value of {key} is no number")
+        raise Unreadable(f"the value of {key} is not a number")
 
 
 def _mapping(value: object, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable(f"{key} is no JSON object")
+        raise Unreadable(f"{key} is not a JSON object")
     return value
 
 
 def _list(value: object, key: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Unreadable(f"{key} is no list")
+        raise Unreadable(f"{key} is not a list")
     return value
 
 
 def _text(content: Mapping[str, Any], key: str) -> str:
     value = content.get(key)
     if not isinstance(value, str):
-        raise Unreadable(f"{key} is no text")
+        raise Unreadable(f"{key} is not text")
     return value
 
 
@@ -275,5 +275,5 @@ def _bytes(text: str, key: str, alphabet: re.Pattern[str] = BASE64) -> bytes:
     """Java takes base 64 with its padding or without."""
     digits = text.rstrip("=")
     if alphabet.fullmatch(text) is None or len(digits) % 4 == 1:
-        raise Unreadable(f"{key} is no base 64")
+        raise Unreadable(f"{key} is not base 64")
     return base64.urlsafe_b64decode(digits + "=" * (-len(digits) % 4))

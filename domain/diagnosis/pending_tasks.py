@@ -31,14 +31,14 @@ WORKING = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
 """Queues of tasks that come to an end soon, as a rule."""
 
 OF_CHECKS = (
-    "Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
-    "executors free: its own web UI lists them. KEEPERLESS_SPARK=off in the environment of {0}, and a restart of it, compares "
-    "without), the disk and the processors of {0}, its log. Where it reads or compares much, let it. Restarting that program "
-    "begins it anew, and costs nothing but the time."
+    "Check what it works on. If the checks run on a Spark server of yours, check whether it accepts the session and has "
+    "free executors (its web UI; KEEPERLESS_SPARK=off in the environment of {0}, and a restart of it, compares without "
+    "Spark). Check the disk and CPU of {0}, and its log. If it reads or compares much, let it. Restarting that program "
+    "begins it again, and costs only time."
 )
 OF_EFFECTS = (
-    "Give it a moment: it ends by itself, or is given up and told with what it came to. If it lasts, look there what it has "
-    "begun (`ps --forest` below {0}), and what that waits for."
+    "Wait a moment: it ends by itself, or is given up and reported. If it lasts, see there what it has started (`ps "
+    "--forest` below {0}), and what that waits for."
 )
 
 SETTLED = timedelta(seconds=20)
@@ -114,7 +114,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
                 task.what,
                 observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:MOST_OBSERVED],
                 expected="it succeeds",
-                fix=task.fix or "It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
+                fix=task.fix or "It is retried by itself. Fix what the error names; the Temporal UI has the whole error.",
                 since=task.begun_at,
             )
     for task in missing.values():
@@ -128,7 +128,7 @@ def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker
     """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
     for task in tasks:
         if (entry := _standing_still(task, now, STANDS_QUIETLY) or _wordless(task, now)) is not None:
-            yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and this may be well. {entry.fix}"})
+            yield entry.model_copy(update={"fix": f"Nothing is known to be wrong, and all may be well. {entry.fix}"})
 
 
 def is_untaken(task: PendingTask, now: datetime, patience: timedelta | None = None) -> bool:
@@ -152,15 +152,15 @@ def _kept_by_temporal(task: PendingTask, now: datetime) -> Blocker | None:
 
 def _put_off(task: PendingTask, now: datetime) -> Blocker:
     pause, left = _in_words(task.due_at - task.begun_at), _in_words(task.due_at - now)
-    failed = f"failed: {task.error}" if task.error else "has failed, and Temporal does not tell any more at what"
+    failed = f"failed: {task.error}" if task.error else "has failed, and Temporal no longer shows at what"
     return blocker(
         STEP_FAILING,
         task.what,
         observed=f"attempt {task.attempt} is due at {task.due_at:%H:%M:%S} UTC, in {left}: Temporal pauses for {pause}, "
-        f"because somebody has changed this activity's options. The last one {failed}"[:MOST_OBSERVED],
-        expected="it is tried again within 15 s",
-        fix=f"{RESET.format(task.named)} runs it now, and gives it its own pauses back. Before that mend what it failed at, if "
-        f"that is there still; the log of {PROGRAM_OF.get(task.queue, task.queue)} has it too.",
+        f"because this activity's options were changed. The last one {failed}"[:MOST_OBSERVED],
+        expected="it is retried within 15 s",
+        fix=f"{RESET.format(task.named)} runs it now, and restores its own pauses. Before that, fix its failure if it still "
+        f"exists; the log of {PROGRAM_OF.get(task.queue, task.queue)} has it too.",
         since=task.begun_at,
     )
 
@@ -176,11 +176,11 @@ def _not_given(task: PendingTask) -> Blocker:
     return blocker(
         NO_WORKER,
         task.what,
-        observed=f"nobody has it since {task.due_at:%H:%M:%S} UTC, although {task.asked_by} asks for tasks on task queue "
+        observed=f"no worker has it since {task.due_at:%H:%M:%S} UTC, although {task.asked_by} polls task queue "
         f"{task.queue}, and is not given it{said}"[:MOST_OBSERVED],
-        expected="Temporal gives it to who asks",
-        fix="Do not restart a worker for this. If that lasts for longer than ten seconds, Temporal has lost it, as it may when "
-        f"it or its database was restarted or restored: {RESET.format(task.named)} hands it out anew.",
+        expected="Temporal gives it to a worker that polls",
+        fix="Do not restart a worker for this. If it lasts longer than ten seconds, Temporal has lost the task, as it may "
+        f"when it or its database was restarted or restored: {RESET.format(task.named)} hands it out again.",
         since=task.due_at,
     )
 
@@ -194,16 +194,16 @@ def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | N
         return None
     told = [f"{task.worker} at {task.what} of {cluster} since {task.taken_at:%H:%M:%S} UTC" for cluster, task in alive]
     return Sign(
-        f"Who takes tasks there lives, and has {len(told)} in work: {'; '.join(told[:MOST_TOLD])}",
-        "Do not restart it for this: if it has as many in work as it does at once (KEEPERLESS_MAX_EFFECTS of "
-        "keeperless-activities, 8 where nothing is set; keeperless-checks does 4), it takes the next when one of them ends. "
-        "Mend what those wait for, which the blockers of their migrations tell, or give it more at once.",
+        f"The worker there is alive, and has {len(told)} tasks in work: {'; '.join(told[:MOST_TOLD])}",
+        "Do not restart it for this. If it has as many tasks in work as it takes at the same time (KEEPERLESS_MAX_EFFECTS "
+        "of keeperless-activities, 8 by default; keeperless-checks takes 4), it takes the next when one of them ends. Fix "
+        "what those wait for, which the blockers of their migrations show, or raise the limit.",
         is_cure=True,
     )
 
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:
-    taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s by this clock"
+    taken = f"{task.worker} has taken {task.what}, and has not reported for {since.total_seconds():.0f} s by this clock"
     return no_worker(task.queue, taken, task.heard_at or task.due_at)
 
 
@@ -218,8 +218,8 @@ def _standing_still(task: PendingTask, now: datetime, limit: timedelta) -> Block
     return blocker(
         SLOW_ACTIVITY,
         task.what,
-        observed=f"it is at the same for {(now - since).total_seconds():.0f} s: {task.at}{last}"[:MOST_OBSERVED],
-        expected=f"{program} gets on with it",
+        observed=f"it has reported the same for {(now - since).total_seconds():.0f} s: {task.at}{last}"[:MOST_OBSERVED],
+        expected=f"{program} makes progress with it",
         fix=(OF_CHECKS if task.queue == TaskQueue.CHECKS else OF_EFFECTS).format(program),
         since=since,
     )
@@ -229,8 +229,8 @@ def _wordless(task: PendingTask, now: datetime) -> Blocker | None:
     """Of an attempt that does not say what it is at, whatever hangs would never show. A watch is in work for hours."""
     if task.at_since is not None or task.taken_at is None or task.queue not in WORKING:
         return None
-    entry = _standing_still(replace(task, at="it does not say at what", at_since=task.taken_at), now, STANDS)
-    lasts = f"in work for {(now - task.taken_at).total_seconds():.0f} s: it does not say at what"
+    entry = _standing_still(replace(task, at="it does not report at what", at_since=task.taken_at), now, STANDS)
+    lasts = f"in work for {(now - task.taken_at).total_seconds():.0f} s: it does not report at what"
     return entry.model_copy(update={"observed": lasts}) if entry is not None else None
 
 
@@ -245,12 +245,12 @@ def of_clock(
         yield blocker(
             MACHINE,
             "the clock of Keeperless' or Temporal's machine",
-            observed=f"what has happened already has the time {latest:%Y-%m-%d %H:%M:%S} UTC, and by the clock of the API that "
-            f"comes in {(latest - now).total_seconds():.0f} s: a clock was set back, or that of one machine is wrong",
-            expected="clocks that agree, and only go forward",
-            fix="Compare them (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. What waits by a time "
-            "of before (a retry, a pause, the limit after which a lost worker is missed) goes on by itself at "
-            f"{latest:%H:%M:%S} UTC by Temporal's clock. To restart workers or Temporal changes nothing: times are kept "
+            observed=f"recorded events have the time {latest:%Y-%m-%d %H:%M:%S} UTC, which by the clock of the API is "
+            f"{(latest - now).total_seconds():.0f} s ahead: a clock was set back, or that of one machine is wrong",
+            expected="clocks that agree, and never go back",
+            fix="Compare them (`timedatectl`, `chronyc tracking`), and correct the one that is wrong. What waits by an "
+            "earlier time (a retry, a pause, the limit after which a lost worker is missed) continues by itself at "
+            f"{latest:%H:%M:%S} UTC by Temporal's clock. Restarting workers or Temporal changes nothing: times are kept "
             "as they were written. POST /migrations/{id}/hold, then /resume, ends a pause between two tries of a step.",
             since=now,
         )
@@ -264,8 +264,8 @@ def of_clock_here(ahead: timedelta, now: datetime) -> Iterator[Blocker]:
             "the clock of the API's machine",
             observed=f"it is {ahead.total_seconds():.0f} s ahead of that of Temporal's machine",
             expected="clocks that agree",
-            fix="Compare both with a third one (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. Times "
-            "that the API writes down are off by so much until then; migrations go by Temporal's.",
+            fix="Compare both with a third one (`timedatectl`, `chronyc tracking`), and correct the one that is wrong. "
+            "Until then times that the API records are off by that much; migrations use Temporal's.",
             since=now,
         )
 
@@ -277,9 +277,9 @@ def unended(queue: str, observed: str, since: datetime) -> Blocker:
         NO_WORKER,
         f"task queue {queue}",
         observed=observed,
-        expected=f"{program} comes to the end of what it takes",
-        fix=f"Look at the machine of that {program}: for files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | "
-        "grep ' D'`), at its load (top), and at its log. Start it only where no process of it is left.",
+        expected=f"{program} finishes what it takes",
+        fix=f"Check the machine of that {program}: files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | grep ' D'`), "
+        "its load (top), and its log. Start it only if no process of it is left.",
         since=since,
     )
 
@@ -290,7 +290,7 @@ def no_worker(queue: str, observed: str, since: datetime) -> Blocker:
         NO_WORKER,
         f"task queue {queue}",
         observed=observed,
-        expected=f"{program} takes what is asked there",
-        fix=f"Start {program}; if it runs, its log says why it does not reach Temporal, or what it is busy with.",
+        expected=f"{program} takes the tasks there",
+        fix=f"Start {program}. If it runs, its log shows why it does not reach Temporal, or what it is busy with.",
         since=since,
     )

@@ -23,11 +23,11 @@ TOO_LARGE = re.compile(r"exceeds (size )?limit")
 """Of Temporal, for one thing that it is given, and for all of a run: its history's size and count, its state."""
 
 UNLIMITED = (
-    "First have that limit of Temporal's dynamic configuration raised to what it is without it, or what is started now ends in "
-    "the same: limit.blobSize.error (2 MB), limit.historySize.error (50 MB), limit.historyCount.error (51200), "
+    "First have that limit of Temporal's dynamic configuration raised to its default, or the next run ends in the same way: "
+    "limit.blobSize.error (2 MB), limit.historySize.error (50 MB), limit.historyCount.error (51200), "
     "limit.mutableStateSize.error (8 MB), each with its .warn. "
 )
-ASKED = "Do not ask again: it goes on by itself. If it lasts, the other entries say what keeps it."
+ASKED = "Do not send it again: the migration continues by itself. If this lasts, the other entries name the cause."
 TAKEN_WITHIN = timedelta(minutes=1)
 """What a delivered order does shows in less, unless another entry says what keeps it."""
 SURVEYED = ("survey", "look at ", "settings of ", "log directories")
@@ -120,10 +120,13 @@ def _approval(record: MigrationRecord, waiting: Waiting, commands: Sequence[Comm
     first = gate.caution if gate is not None else ""
     asked = [one for one in commands if one.kind in DECIDING and (one.gate, one.evidence_hash) == (name, evidence)]
     if asked and _is_on_its_way(last := asked[-1], now):
-        observed = f"{last.by} has said {last.kind} at {last.at:%H:%M:%S} UTC, and the migration has told nothing since"
-        fix = "Do not decide again: it takes that, and goes on by itself. Where something else is named here, mend that."
+        observed = f"{last.by} sent {last.kind} at {last.at:%H:%M:%S} UTC, and the migration has reported nothing since"
+        fix = (
+            "Do not decide again: the migration takes the decision, and continues by itself. If another entry names a "
+            "fault, fix that."
+        )
     else:
-        observed = f"nobody has decided, on the evidence {evidence[:12]}…"
+        observed = f"there is no decision yet on the evidence {evidence[:12]}…"
         body = f"gate {name}, a decision, a reason and evidence_hash {evidence}"
         fix = f"{first}POST /migrations/{record.id}/approvals with {body}."
     return blocker(
@@ -163,8 +166,8 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None, ar
     who = "Keeperless holds it itself: " if is_ours else ""
     asked, is_taken = "", lifting is not None and lifting.delivered_at is not None
     if lifting is not None:
-        taken = "has taken that, and told nothing since" if is_taken else "has not taken that yet"
-        asked = f". {lifting.by} has asked for {lifting.kind} at {lifting.at:%H:%M:%S} UTC, and the migration {taken}"
+        taken = "has taken that, and has not reported since" if is_taken else "has not taken that yet"
+        asked = f". {lifting.by} asked for {lifting.kind} at {lifting.at:%H:%M:%S} UTC, and the migration {taken}"
     way = f"{first}: POST /migrations/{{id}}/resume or /rollback."
     waits = ""
     if armed is not None:
@@ -208,9 +211,9 @@ def _held_again(events: Sequence[Event]) -> tuple[str, str]:
     often = f"; {times} times so far" if times > 1 else ""
     return (
         f". It was resumed, and held again {seconds:.0f} s later{often}",
-        "Where that was not you, first find who holds it again, by the reason that is given and by the log of keeperless-api "
-        "(from where each call came): a program that does so each time (a change freeze, a chat bot, a script) is to be "
-        "stopped, or no resume lasts. ",
+        "If that was not you, first find who holds it again, from the given reason and the log of keeperless-api (which "
+        "shows where each call came from). If a program does so each time (a change freeze, a chat bot, a script), stop it, "
+        "or no resume lasts. ",
     )
 
 
@@ -219,16 +222,16 @@ def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[
     looks at its own machine, so that on another one every node seems down.
     """
     if len(workers) > 1:
-        looked = f". What is told here was seen by {looker}" if looker else ""
+        looked = f". This was seen by {looker}" if looker else ""
         yield blocker(
             MACHINE,
             "keeperless-activities",
             observed=f"tasks for the nodes go to machines of several names: {', '.join(workers)}{looked}"[:MOST_OBSERVED],
             expected="keeperless-activities on the machine of the nodes only",
-            fix="Ask again in a minute: who was replaced is not listed any more then. Before anything is done to a node: stop "
-            "the one that is not on the nodes' machine, for it sees none of them. Where it belongs to another installation of "
-            "Keeperless, give each installation a namespace of Temporal's of its own (TEMPORAL_NAMESPACE). Containers of one "
-            "machine that all see the nodes may go on.",
+            fix="Stop the keeperless-activities that is not on the nodes' machine before you change a node: it sees none of "
+            "them. Then ask again in a minute: a replaced worker is no longer listed then. If it belongs to another "
+            "installation of Keeperless, give each installation its own namespace of Temporal (TEMPORAL_NAMESPACE). "
+            "Containers of one machine that all see the nodes may continue.",
             since=now,
         )
 
@@ -239,12 +242,12 @@ def of_restarts(ended: Sequence[str], now: datetime) -> Iterator[Blocker]:
         yield blocker(
             NO_WORKER,
             "keeperless-activities",
-            observed=f"{len(ended)} processes of it have ended of late ({', '.join(ended)}): it is restarted "
-            "again and again, and each begins anew what the one before was at",
+            observed=f"{len(ended)} processes of it have ended recently ({', '.join(ended)}): it is restarted again and "
+            "again, and each begins again what the one before was doing",
             expected="it runs on",
-            fix="Find what ends it before anything else is looked at: a configuration tool, a script or a probe that restarts "
-            "it, its unit (`systemctl status`: Restart=, WatchdogSec=, RuntimeMaxSec=), or the kernel (dmesg: oom-kill). Its "
-            "log says whether it was asked to end. Nothing is lost by that: the next one finishes what was begun.",
+            fix="First find what ends it: a configuration tool, a script or a probe that restarts it, its unit (`systemctl "
+            "status`: Restart=, WatchdogSec=, RuntimeMaxSec=), or the kernel (dmesg: oom-kill). Its log shows whether "
+            "it was asked to end. Nothing is lost: the next one finishes what was begun.",
             since=now,
         )
 
@@ -258,9 +261,9 @@ def of_commands(commands: Sequence[Command], now: datetime, unsent: Mapping[str,
         yield blocker(
             COMMAND_PENDING,
             f"{last.kind} by {last.by}",
-            observed=f"it never came to the migration: {last.refused_because}"[:MOST_OBSERVED],
-            expected="Temporal lets orders through",
-            fix="Mend what Temporal says, then ask again: this one is not tried any more.",
+            observed=f"it never reached the migration: {last.refused_because}"[:MOST_OBSERVED],
+            expected="Temporal lets commands through",
+            fix="Fix what Temporal reports, then send it again: this one is not retried.",
             since=last.at,
         )
     for command in commands:
@@ -270,13 +273,14 @@ def of_commands(commands: Sequence[Command], now: datetime, unsent: Mapping[str,
             yield blocker(
                 COMMAND_PENDING,
                 f"{command.kind} by {command.by}",
-                observed=f"it has not come to the migration yet: {said}" if said else "the migration has not taken it yet",
+                observed=f"it has not reached the migration yet: {said}" if said else "the migration has not taken it yet",
                 expected="it is taken, or refused with a reason",
-                fix="Mend what Temporal says. It is delivered by itself then."
+                fix="Fix what Temporal reports. The command is then delivered by itself."
                 if said
-                else "Start keeperless-workflows; if it runs, the migration is still looking at the cluster before it "
-                "answers. It is "
-                "delivered by itself.",
+                else (
+                    "Start keeperless-workflows. If it runs, the migration still observes the cluster before it answers. "
+                    "The command is delivered by itself."
+                ),
                 since=command.at,
             )
 
@@ -292,12 +296,12 @@ def set_back(events: Sequence[Event]) -> str:
 
 
 ELSEWHERE = (
-    "First make sure that this is the Temporal in which the migration was started: nobody has asked there for tasks of {0} for "
-    "five minutes. Compare TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_PROFILE of the API with those of the workers, "
-    "correct what differs, and restart who had it wrong. Start no other migration of this cluster before: the run may go on "
-    "elsewhere, and another one takes the cluster from it amid a roll. Where it is the right Temporal, and was made anew, or "
-    "has forgotten the run, start keeperless-workflows and keeperless-activities with it: then another migration, as with "
-    '`"hold": true`, is let through, and finds out where the cluster is; this one is closed.'
+    "First make sure that this is the Temporal in which the migration was started: no worker has polled {0} there for five "
+    "minutes. Compare TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_PROFILE of the API with those of the workers, "
+    "correct what differs, and restart what had it wrong. Start no other migration of this cluster before: the run may "
+    "continue elsewhere, and another one takes the cluster from it in the middle of a roll. If it is the right Temporal, "
+    "and was created again or has lost the run, start keeperless-workflows and keeperless-activities with it. Then another "
+    'migration, as with `"hold": true`, is accepted, and finds out where the cluster is; this one is closed.'
 )
 """Of a Temporal that does not know a run, and in which nobody works for any."""
 
@@ -319,7 +323,9 @@ def of_run(
         fix=ELSEWHERE.format(unserved)
         if unserved
         else (UNLIMITED if TOO_LARGE.search(ended) else "")
-        + 'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
-        "can be resumed or led back. This one is then closed.",
+        + (
+            'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and can '
+            "be resumed or rolled back. This one is then closed."
+        ),
         since=now,
     )

@@ -73,11 +73,11 @@ def _due_by(parts: Sequence[Event], events: Sequence[Event], poll_interval: time
     return max(part.at for part in parts) + pause_after(1 if is_shortest else refused, poll_interval)
 
 
-AT_ONCE = " Once that is mended you need not wait: POST /migrations/{id}/hold, then /resume, tries it at once."
+AT_ONCE = " After that you need not wait: POST /migrations/{id}/hold, then /resume, tries it immediately."
 
 
 def _awaited(entry: Blocker, due: datetime, known: Tries) -> Blocker:
-    clear = "; a look finds nothing in its way now" if known.is_clear else ""
+    clear = "; an observation finds nothing that blocks it now" if known.is_clear else ""
     told = f"{clear}; the next try is due at {due:%H:%M:%S} UTC at the latest"
     observed = f"{entry.observed[: MOST_OBSERVED - len(told)]}{told}"
     return entry.model_copy(update={"observed": observed, "fix": f"{entry.fix}{AT_ONCE}"})
@@ -98,13 +98,13 @@ def _refused(tries: Sequence[Sequence[Event]], again: datetime | None) -> Blocke
     other = next((why for earlier in tries[1:] if (why := _whys(earlier)) != whys), "")
     whys += f". Before that: {other}" if other else ""
     times = f"refused {len(tries)} times; the last time: " if len(tries) > 1 else "refused once: "
-    now = "" if again is None else f"; it is tried again since {again:%H:%M:%S} UTC"
+    now = "" if again is None else f"; it is being retried since {again:%H:%M:%S} UTC"
     return blocker(
         STEP_FAILING,
         f"{parts[0].data.get('action')} of {nodes}",
         observed=f"{times}{whys[: MOST_OBSERVED - len(times) - len(now)]}{now}",
-        expected="the step is taken, and proved",
-        fix="It is tried again by itself, with ever longer pauses. Mend what the reason names.",
+        expected="the step is taken, and proven",
+        fix="It is retried by itself, with longer and longer pauses. Fix what the reason names.",
         since=tries[-1][-1].at,
     )
 

@@ -86,12 +86,12 @@ def verdict_in_words(report: DriftReport) -> str:
     if report.verdict is Verdict.INCONCLUSIVE:
         why = "what was not read is named below" if report.not_read else "they changed too fast to be read at one moment"
         gate = "" if report.check is CheckName.END else " This opens no gate."
-        return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}.{gate}"
+        return f"It is unknown whether both sides ({sides.left}, {sides.right}) agree: {why}.{gate}"
     if report.verdict is Verdict.DRIFT:
-        return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
+        return f"Both sides ({sides.left}, {sides.right}) disagree: {differences}."
     tail = f" {differences}, for information only." if count else ""
     equal = sum(c.equal for c in report.counts.values())
-    return f"Both sides ({sides.left}, {sides.right}) say the same: {equal:,} rows are equal.{tail}"
+    return f"Both sides ({sides.left}, {sides.right}) agree: {equal:,} rows are equal.{tail}"
 
 
 def tally(report: DriftReport) -> str:
@@ -130,10 +130,10 @@ def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
 
 
 def _unverifiable(finding: DriftFinding) -> Explanation:
-    means = "One side cannot be read well enough to tell: this neither confirms nor denies that both say the same."
+    means = "One side cannot be read well enough: this neither confirms nor denies that both agree."
     if finding.rule == Rule.DIGEST:
         return Explanation(means, "Give the worker `password.encoder.secret` by reference, or compare the secret by hand.")
-    return Explanation(means, "Make readable what is named, and check again; or compare it by hand.")
+    return Explanation(means, "Restore access to what is named, and check again; or compare it by hand.")
 
 
 def _of_dual_write(finding: DriftFinding) -> Explanation:
@@ -143,16 +143,16 @@ def _of_dual_write(finding: DriftFinding) -> Explanation:
         return _BESIDE_THE_DATA
     tool = _TOOLS[finding.record]
     if finding.finding is FindingKind.MISSING_RIGHT:
-        means = "Only ZooKeeper has it, so brokers in KRaft mode do not know it, and it is gone after finalisation."
-        advice = f"If it is wanted, make it with {tool}, through a broker. If not, {_OVERWRITE}. Then check again."
+        means = "Only ZooKeeper has it, so brokers in KRaft mode do not know it, and it is lost after finalisation."
+        advice = f"If it is wanted, create it with {tool}, through a broker. If not, {_OVERWRITE}. Then check again."
     elif finding.finding is FindingKind.MISSING_LEFT:
         means = "Only KRaft has it: dual write has lost a change, and a rollback to ZooKeeper would lose it too."
         advice = f"If it is wanted, {_OVERWRITE}. If not, remove it with {tool}. Then check again."
     elif finding.record == PARTITION.name and finding.severity is not Severity.BLOCK:
         means = "The state of a partition changes by itself, but this difference was still there when it was read again."
-        advice = f"Check again: the next change of the partition is written to both. If it stands, {_OVERWRITE}."
+        advice = f"Check again: the next change of the partition is written to both. If it remains, {_OVERWRITE}."
     else:
-        means = "KRaft's value is the one that holds after finalisation, ZooKeeper's the one that a rollback would bring back."
+        means = "KRaft's value is valid after finalisation; ZooKeeper's would be restored by a rollback."
         advice = (
             f"If KRaft is right, {_OVERWRITE}. If ZooKeeper is, set its value with {tool}, through a broker. Then check again."
         )
@@ -163,34 +163,35 @@ _OVERWRITE = "restart the active controller: the next one writes to ZooKeeper wh
 
 _DUPLICATE = Explanation(
     "One side has it more than once, so it was read wrongly or is damaged, and was not compared.",
-    "Look at the places that are named. If they hold one only, keep this report for a bug report.",
+    "Check the places that are named. If they hold one only, keep this report for a bug report.",
 )
 _PRODUCER_IDS = Explanation(
     "KRaft would hand out ids of producers that ZooKeeper may have handed out before, which breaks idempotent producers.",
-    "Do not finalise. Compare again; if it stands, go back to ZooKeeper, and keep this report for a bug report.",
+    "Do not finalise. Compare again; if it remains, roll back, and keep this report for a bug report.",
 )
-_MADE_SINCE = Explanation("ZooKeeper did not have it yet when it was looked at, and had it when it was copied.", "Nothing.")
+_MADE_SINCE = Explanation("ZooKeeper did not have it yet when it was read, and had it when it was copied.", "Nothing.")
 _BESIDE_THE_DATA = Explanation(
     "Both sides differ in who runs the cluster, not in its data; a restart that has just happened looks like this.",
-    f"Wait a minute, and check again. If it stands, make sure that the nodes which are named are well; then {_OVERWRITE}.",
+    f"Wait a minute, and check again. If it remains, make sure that the named nodes are healthy; then {_OVERWRITE}.",
 )
 _OF_MESSAGES: dict[str, Explanation] = {
     MessageRule.COMPACTED: Explanation(
-        "Of a compacted topic is compared where each partition begins and ends, not its batches: the cleaner rewrites them.",
+        "For a compacted topic only the beginning and end of each partition are compared, not its batches: the cleaner "
+        "rewrites them.",
         "Nothing.",
     ),
     MessageRule.REMOVED: Explanation(
-        "Of so many offsets that the topic had, no more are there: the oldest were removed, by retention or by a client.",
-        "If the topic keeps longer than they were old, ask who has set `retention.ms` or `retention.bytes` for a while, or "
-        "deleted records (kafka-delete-records.sh): the brokers' logs name what was breached when.",
+        "The topic has fewer offsets than before: the oldest were removed, by retention or by a client.",
+        "If the topic keeps data longer than that, ask who changed `retention.ms` or `retention.bytes` for a while, or "
+        "deleted records (kafka-delete-records.sh): the brokers' logs show which limit was exceeded when.",
     ),
     MessageRule.TOPIC_DELETED: Explanation(
-        "The topic was deleted since it was looked at. The migration deletes none but its canaries.",
-        "Ask who uses it. If nobody has deleted it on purpose, do not finalise.",
+        "The topic was deleted since it was read. The migration deletes none but its canaries.",
+        "Ask its users. If it was not deleted on purpose, do not finalise.",
     ),
     MessageRule.TOPIC_RECREATED: Explanation(
-        "The topic was deleted and made anew under its old name since it was looked at: it has another id.",
-        "Ask who uses it. If nobody has done that on purpose, do not finalise.",
+        "The topic was deleted and created again under its old name since it was read: it has another id.",
+        "Ask its users. If that was not done on purpose, do not finalise.",
     ),
     MessageRule.REPLICA_GONE: Explanation(
         "This broker had a replica of the partition and no longer has one, as after a reassignment.",
@@ -198,7 +199,7 @@ _OF_MESSAGES: dict[str, Explanation] = {
     ),
     MessageRule.GROUP_GONE: Explanation(
         "The group's committed offset is gone: it has expired (`offsets.retention.minutes`), or was deleted.",
-        "If the group is still in use, find out who has reset or deleted it before you finalise.",
+        "If the group is still in use, find out who reset or deleted it before you finalise.",
     ),
     MessageRule.COMMITTED: Explanation(
         "The group's committed offset went back: a client or an administrator has reset it, or commits were lost.",
@@ -206,14 +207,14 @@ _OF_MESSAGES: dict[str, Explanation] = {
     ),
     MessageRule.BEYOND_END: Explanation(
         "The group has committed an offset beyond the end: records were lost, or the commit was made by hand.",
-        "See whether this report names the partition too. If it does not, ask the group's users before you finalise.",
+        "Check whether this report names the partition too. If it does not, ask the group's users before you finalise.",
     ),
 }
 """Explanations of what clients and people may do themselves, and of what cannot be compared at all."""
 DIFFERS_AFTER_THE_END = Explanation(
     "ZooKeeper had it when KRaft stopped writing there, and no later change in KRaft's log explains the difference. Or "
     "ZooKeeper was edited after the end.",
-    "See with Kafka's own tools what KRaft has now. If that is right, do nothing: no node reads ZooKeeper any more. If "
+    "Check with Kafka's own tools what KRaft has now. If that is right, do nothing: no node reads ZooKeeper any more. If "
     "something is missing, create it again through a broker, and keep this report for a bug report.",
 )
 _OTHERS = {
@@ -226,7 +227,7 @@ _OTHERS = {
     ),
     CheckName.BASELINE: Explanation("It was there before.", "Nothing."),
     CheckName.MESSAGES: Explanation(
-        "What was there before is not there, or not the same any more, and no retention, compaction or truncation explains it.",
+        "Data from before is missing or changed, and no retention, compaction or truncation explains it.",
         "Do not finalise. Compare the replicas of the partition, and restore from a replica or a backup that still has it.",
     ),
     CheckName.END: DIFFERS_AFTER_THE_END,

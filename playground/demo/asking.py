@@ -18,7 +18,7 @@ HASH_SHOWN = 12
 IRREVERSIBLE = (
     "The controllers restart one by one without zookeeper.metadata.migration.enable: standbys first, the active one last.",
     "Kafka stops writing to ZooKeeper. What is changed from then on exists in KRaft only.",
-    "From the first of these restarts on an election can make it final: count on no way back to ZooKeeper.",
+    "From the first of these restarts on an election can make it final: do not count on a rollback to ZooKeeper.",
 )
 WITH_A_NO = "A no touches nothing: the migration is held where it is, in dual write, with ZooKeeper up to date."
 

@@ -237,7 +237,7 @@ async def test_a_worker_that_is_restarted_again_and_again_is_told_as_that(api: A
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
     entries = (await blockers(api, migration_id))["items"]
     (entry,) = [one for one in entries if one["object"] == "keeperless-activities"]
-    assert "2 processes of it have ended of late (7@kafka-1, 8@kafka-1)" in entry["observed"]
+    assert "2 processes of it have ended recently (7@kafka-1, 8@kafka-1)" in entry["observed"]
     assert "what ends it" in entry["fix"]
 
 
@@ -579,7 +579,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "No keeperless-activities has written" if ago is None else "Temporal has"
     assert entry["observed"].startswith(f"a worker took the task to observe the cluster, and has not returned. {heard}")
-    assert entry["fix"].startswith("Look at the machine of that" if lives else "Start keeperless-activities;")
+    assert entry["fix"].startswith("Check the machine of that" if lives else "Start keeperless-activities;")
 
 
 class AMinuteAhead(datetime):

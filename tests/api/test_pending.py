@@ -674,11 +674,11 @@ def test_a_ledger_that_only_a_worker_does_not_reach_is_told_with_what_mends_it()
     found.last_failure.message = said
     found.last_failure.application_failure_info.type = LedgerUnavailable.__name__
     details = found.last_failure.application_failure_info.details
-    details.payloads.add(data=json.dumps({"fix": "Mend what it says."}).encode())
+    details.payloads.add(data=json.dumps({"fix": "Fix what it says."}).encode())
     fix = pending_of(found).fix
     assert fix.startswith("This is how keeperless-activities finds the ledger")
-    assert fix.endswith("with those of the API. Mend what it says.")
-    looked = _told(ApplicationError(said, {"fix": "Mend what it says."}, type=LedgerUnavailable.__name__))
+    assert fix.endswith("with those of the API. Fix what it says.")
+    looked = _told(ApplicationError(said, {"fix": "Fix what it says."}, type=LedgerUnavailable.__name__))
     assert isinstance(looked, ObservationFailed)
     assert (str(looked), looked.fix) == (said, fix)
     details.payloads[0].data = b"no JSON"

@@ -59,7 +59,7 @@ def test_our_worker_is_killed_in_a_wave_of_each_roll(rig: Rig) -> None:
         told = [data for data in ends if data["step"] == step]
         assert len(told) == 2
         assert all(data["attempt"] > 1 for data in told), f"the kill was not felt: {told}"
-    left_out = [data["node"] for data in ends if "decided anew" in data.get("why", "")]
+    left_out = [data["node"] for data in ends if "decided again" in data.get("why", "")]
     print(f"killed in steps {killed}; left out and rolled by themselves: {left_out}")
     assert rig.verify().lost == frozenset()
 

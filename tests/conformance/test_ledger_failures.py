@@ -110,7 +110,7 @@ async def test_a_constraint_of_somebody_elses_is_no_wrong_call_of_ours(
         await database.write(lambda connection: connection.exec_driver_sql(REFUSING[dialect]))
         with pytest.raises(LedgerUnavailable, match=r"not today|refusing") as error:
             await patient.prove_writable(migration.id)
-    assert "somebody has changed the ledger's tables" in error.value.fix
+    assert "Undo the change of the ledger's tables" in error.value.fix
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ class Refused(Exception):
         ("58030", "dmesg"),
         ("08P01", "was cut"),
         (None, "was cut"),
-        ("0A000", "Mend what it says"),
+        ("0A000", "Fix what it says"),
     ],
 )
 def test_only_a_lock_is_told_as_a_lock(code: str | int | None, fix: str) -> None:
@@ -242,21 +242,21 @@ def test_only_a_lock_is_told_as_a_lock(code: str | int | None, fix: str) -> None
         ('connection to server at "10.0.0.5", port 5432 failed: SSL error: certificate verify failed', "openssl s_client"),
         ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert, sslcert and sslkey"),
         ('private key file "/k.pem" has group or world access; file must have permissions u=rw (0600)', "chmod 600"),
-        ("connection failed: server does not support SSL, but SSL was required", "offers none"),
+        ("connection failed: server does not support SSL, but SSL was required", "not offered there"),
         ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "k", database "ledger", no encryption', "hostssl"),
         ("failed to resolve host 'db': [Errno -2] Name or service not known", "getent hosts"),
         ('FATAL:  password authentication failed for user "keeperless"', "VALID UNTIL"),
         ("FATAL:  sorry, too many clients already", "pg_stat_activity"),
         ("FATAL:  query_wait_timeout", "SHOW POOLS"),
         ("could not create socket: Too many open files", "LimitNOFILE="),
-        ("connection refused", "start the server"),
+        ("connection refused", "If the server is not reached, start it"),
     ],
 )
 def test_a_connection_that_is_not_made_is_told_with_what_mends_just_that(said: str, fix: str) -> None:
     told = translated(exc.OperationalError(None, None, psycopg.OperationalError(f"connection failed: {said}")))  # type: ignore[arg-type]
     assert isinstance(told, LedgerUnavailable)
     assert fix in told.fix
-    assert "start the server" not in told.fix or said == "connection refused"
+    assert "If the server is not reached, start it" not in told.fix or said == "connection refused"
 
 
 def test_a_process_without_a_file_left_to_open_has_lost_no_file(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_process_without_a_file_left_to_open_has_lost_no_file(tmp_path: Path) 
     file.unlink()
     told = cannot_open(file)
     assert str(told).endswith("unable to open database file: No such file or directory)")
-    assert "put the file back" in told.fix
+    assert "restore the file" in told.fix
 
 
 def cannot_open(file: Path) -> LedgerUnavailable:
@@ -588,7 +588,7 @@ class TestSqliteOnly:
             (tmp_path / "backup").rename(tmp_path / "ledger.db")
             with pytest.raises(LedgerUnavailable, match=r"deleted or replaced .*ledger\.db, which") as error:
                 await SqlLedger(database).record_event(make_event("after"))
-            assert error.value.fix.startswith("Stop no program")
+            assert error.value.fix.startswith("Do not stop any program")
             own = opened_as(f"{tmp_path}/ledger.db (deleted)")
             (aside / "ledger.db").write_bytes(own.read_bytes())
             (aside / "ledger.db-wal").write_bytes((tmp_path / "ledger.db-wal").read_bytes())

@@ -87,7 +87,7 @@ async def test_its_event_says_what_an_approval_names(ledger: SqlLedger, orders: 
         "report_id": "r1",
         "check": "metadata",
         "verdict": "drift",
-        "says": "Both sides (ZooKeeper, KRaft) do not say the same: 1 difference.",
+        "says": "Both sides (ZooKeeper, KRaft) disagree: 1 difference.",
         "content_hash": "hash of r1",
         "rules_fingerprint": "f" * 64,
     }

@@ -345,14 +345,14 @@ async def test_nobody_turns_round_by_himself_when_a_further_look_says_otherwise(
     soak: Walk, monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
     decided = count_looks(monkeypatch, other=look)
-    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
+    assert "a further observation" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
     assert len(decided) == look + 1
 
 
 async def test_a_healthy_migration_is_not_turned_round_by_a_look_that_was_wrong(soak: Walk) -> None:
-    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
+    assert "a further observation" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
     soak.cluster.faults.silent_zookeeper = True
-    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
+    assert "a further observation" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
 
 
 async def test_a_silent_ledger_is_asked_again_and_a_later_generation_ends_this_run(soak: Walk) -> None:

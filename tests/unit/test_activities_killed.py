@@ -341,7 +341,7 @@ async def test_a_proof_that_no_policy_of_ours_gives_the_time_for_says_how_well_i
     outcome = await scene.attempt(scene.cluster, KillAfter())
     assert (outcome.is_done, outcome.did_restart) == (False, True)
     told = (
-        r"is not proven well: .*well in [1-9]\d* of \d+ looks within policy.restart_deadline, 0.3 s, of which the last 1000000"
+        r"is not proven healthy: .*healthy in [1-9]\d* of \d+ observations within policy.restart_deadline, 0.3 s; the last 1000000"
     )
     assert re.search(told, outcome.blocked or "")
 

@@ -123,7 +123,7 @@ async def test_what_moves_in_every_look_is_inconclusive(walk: Walk, runner: Fake
     runner.looks = [[f"moved-{look}"] for look in range(LOOKS)]
     report = await check(walk, runner, tmp_path)
     assert (report.verdict, report.cut.looks) == (Verdict.INCONCLUSIVE, LOOKS)
-    assert "move faster" in report.not_read[0]
+    assert "change faster" in report.not_read[0]
 
 
 async def test_a_look_in_vain_is_followed_by_another(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_what_is_lost_is_counted_by_kind_and_told_with_what_it_means() -> None:
     told = waiting.decision.detail
     assert "240,097 differences (240,096 committed offsets only before, 1 committed offset differs). The group's" in told
     assert "it has expired (`offsets.retention.minutes`), or was deleted" in told
-    assert "find out who has reset or deleted it" in told
+    assert "find out who reset or deleted it" in told
 
 
 def replace_age(report: DriftReport, age: timedelta) -> DriftReport:

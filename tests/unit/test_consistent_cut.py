@@ -25,4 +25,4 @@ async def test_of_controllers_that_give_no_metrics_it_is_told_why() -> None:
         await active_controller(cluster.record(), ports)
     whys = str(told.value).removeprefix(NOBODY_LEADS).split("; ")[1:]
     assert len(whys) == len(cluster.spec.controllers)
-    assert all(why.endswith("gives no metrics to who asks here: http://127.0.0.1:1/metrics: refused") for why in whys)
+    assert all(why.endswith("gives this worker no metrics: http://127.0.0.1:1/metrics: refused") for why in whys)

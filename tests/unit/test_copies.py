@@ -121,7 +121,7 @@ async def test_after_a_failover_no_znode_tells_of_its_time(walk: Walk, runner: F
 @pytest.mark.parametrize("why", ["no copy", "no claim", "silent"])
 async def test_what_cannot_be_compared_is_inconclusive(walk: Walk, runner: FakeCheckRunner, tmp_path: Path, why: str) -> None:
     await kept_and_led(walk, runner, tmp_path)
-    expected: dict[str, Any] = {"no copy": "no copy that is complete", "no claim": "no claim", "silent": "was killed"}
+    expected: dict[str, Any] = {"no copy": "no complete copy", "no claim": "no claim", "silent": "was killed"}
     if why == "no copy":
         runner.end = None
     elif why == "no claim":

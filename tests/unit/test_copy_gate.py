@@ -131,10 +131,10 @@ def test_it_closes_finalize_as_well_and_whoever_began_later_sees_it() -> None:
 
 
 def test_a_copy_that_could_not_be_compared_is_compared_again() -> None:
-    vain = copied(Verdict.INCONCLUSIVE, not_read=("no controller says that it is active; controller-3001: refused",))
+    vain = copied(Verdict.INCONCLUSIVE, not_read=("no controller reports that it is active; controller-3001: refused",))
     waiting = judged(COPIED, kept=kept(COPIED), copy=vain)
     assert reason_of(waiting) == WaitReason.CHECK_INCONCLUSIVE
-    assert waiting.decision.objects == ("no controller says that it is active",)
+    assert waiting.decision.objects == ("no controller reports that it is active",)
     later = copied(Verdict.INCONCLUSIVE, age=POLICY.recheck_interval)
     assert judged(COPIED, kept=kept(COPIED), copy=later).decision == COMPARES
 

@@ -36,9 +36,9 @@ async def test_ours_are_named_and_say_whether_they_are_final(error: Exception, i
 
 
 async def test_what_mends_it_travels_with_it() -> None:
-    failure = await failure_of(LedgerUnavailable("the ledger's database does not answer as it should", "Mend what it says."))
+    failure = await failure_of(LedgerUnavailable("the ledger's database does not answer as it should", "Fix what it says."))
     assert isinstance(failure, ApplicationError)
-    assert failure.details == ({"fix": "Mend what it says."},)
+    assert failure.details == ({"fix": "Fix what it says."},)
 
 
 async def test_a_process_without_threads_says_what_to_raise_and_is_asked_again() -> None:

@@ -65,7 +65,7 @@ async def test_the_order_of_effects_is_that_of_the_docstring(walk: Walk) -> None
     effects = [c for c in calls.calls if c.split()[-1] in {"rename", "kill", "commit"}]
     assert [c.split()[-1] for c in effects] == ["rename"] * 3 + ["kill"] * 3 + ["commit"]
     before = calls.calls[: calls.calls.index(effects[0])]
-    assert "kafka view" in before, "a fresh look"
+    assert "kafka view" in before, "an observation right before"
     assert calls.calls[len(before) - 1].endswith(("list_dir", "read_file", "generation"))
 
 
@@ -221,7 +221,7 @@ async def test_what_a_controller_could_not_write_is_not_lost_without_consent(wal
         assert (await attempt(walk, request.model_copy(update={"revert": order}))).is_done
         return
     outcome = await attempt(walk, request)
-    assert f"restart controller-{leader}: the controller that leads next writes what differs" in (outcome.blocked or "")
+    assert f"restart controller-{leader}: the next active controller writes what differs" in (outcome.blocked or "")
     assert [node.starts for node in walk.cluster.nodes.values()] == starts, "nothing was touched"
     node.die()
     walk.cluster.advance(3)
@@ -363,7 +363,7 @@ async def test_what_zookeeper_has_never_got_is_not_lost_without_consent(walk: Wa
     order = request.revert.model_copy(update={"accepted_losses": ("never-written",)})
     outcome = await attempt(walk, request.model_copy(update={"revert": order}))
     assert outcome.is_done, outcome.blocked
-    assert any("accepted as lost: ZooKeeper has never got" in change for change in outcome.changes)
+    assert any("accepted as lost: ZooKeeper never received" in change for change in outcome.changes)
     assert is_left(walk)
 
 
@@ -401,7 +401,7 @@ async def test_a_stranger_at_a_controllers_address_is_noticed_before_anything_is
 
 async def test_a_stranger_who_shows_himself_later_gives_the_cluster_back(walk: Walk) -> None:
     outcome = await attempt(walk, await window(walk), strangers=(3003,))
-    assert "somebody answers" in (outcome.blocked or "")
+    assert "a process answers" in (outcome.blocked or "")
     walk.cluster.advance(3)
     assert walk.cluster.quorum.leader is not None
     assert not any(end_of(walk)["fenced"].values())

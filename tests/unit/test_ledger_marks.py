@@ -53,14 +53,14 @@ def test_a_ledger_that_nobody_may_change_is_no_disk_that_fails(
     mark(how, marked)
     told = refused(code, ledger_file)
     assert isinstance(told, LedgerMarked)
-    assert f"nobody may change {marked} ({words})" in str(told)
+    assert f"{marked} cannot be changed ({words})" in str(told)
     assert f"chattr -i -a {marked}" in told.fix
     assert "smartctl" not in told.fix
 
 
 async def test_who_starts_with_such_a_ledger_says_so(ledger_file: Path) -> None:
     mark("+i", ledger_file.parent)
-    with pytest.raises(LedgerMarked, match="nobody may change"):
+    with pytest.raises(LedgerMarked, match="cannot be changed"):
         await upgrade(f"sqlite:///{ledger_file}")
 
 

@@ -117,7 +117,7 @@ def test_a_hold_that_follows_each_resume_is_told_as_such(kinds: tuple[str, ...],
     events = [event(kind, 1 - number / 30, by="bot", reason="freeze") for number, kind in enumerate(kinds)]
     (entry,) = of_waiting(record, frozenset(), events, NOW)
     assert is_told in entry.observed
-    assert entry.fix.startswith("Where that was not you") is bool(is_told)
+    assert entry.fix.startswith("If that was not you") is bool(is_told)
 
 
 def test_who_is_restarted_again_and_again_is_told_as_that() -> None:
@@ -136,7 +136,7 @@ def test_a_hold_long_after_a_resume_and_one_of_our_own_are_holds_like_any_other(
         event("held", 19.9, by="keeperless", reason="roll: no", error="Unsafe"),
     ):
         (entry,) = of_waiting(record, frozenset(), (resumed, held), NOW)
-        assert "Where that was not you" not in entry.fix
+        assert "If that was not you" not in entry.fix
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_gate_that_somebody_has_decided_says_so(*, decided: dict[str, Any], is
     asked = {"kind": CommandKind.APPROVE, "gate": gate.name, "evidence_hash": gate.evidence_hash, "at": NOW}
     (entry,) = of_waiting(record, frozenset(), (), NOW, (a_command(**(asked | decided)),))
     assert ("anna has said approve" in entry.observed, entry.fix.startswith("Do not decide again")) == (is_told, is_told)
-    assert ("nobody has decided" in entry.observed) is not is_told
+    assert ("there is no decision yet" in entry.observed) is not is_told
 
 
 def a_command(**more: Any) -> Command:
@@ -176,13 +176,13 @@ def ordered(kind: CommandKind, minutes: float, **more: Any) -> Command:
 
 
 @pytest.mark.parametrize(
-    ("delivered", "told"), [(None, "has not taken that yet"), (NOW, "has taken that, and told nothing since")]
+    ("delivered", "told"), [(None, "has not taken that yet"), (NOW, "has taken that, and has not reported since")]
 )
 @pytest.mark.parametrize("kind", [CommandKind.RESUME, CommandKind.ROLLBACK])
 def test_a_hold_that_somebody_has_asked_to_end_says_so(kind: CommandKind, delivered: datetime | None, told: str) -> None:
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (ordered(kind, 2, delivered_at=delivered),))
     assert entry.observed == f"held by anna: lunch. anna has asked for {kind} at 02:58:00 UTC, and the migration {told}"
-    assert entry.fix.startswith("Do not ask again")
+    assert entry.fix.startswith("Do not send it again")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_hold_in_a_ledger_that_takes_no_writes_may_be_long_over() -> None:
     resumed = (ordered(CommandKind.RESUME, 8, delivered_at=NOW - timedelta(minutes=8)),)
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, resumed, is_mute=True)
     assert "anna has asked for resume" in entry.observed
-    assert entry.fix.startswith("Do not ask again")
+    assert entry.fix.startswith("Do not send it again")
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (), is_mute=True)
     assert entry.fix.startswith("Resume it")
 
@@ -283,7 +283,7 @@ def test_what_a_step_was_refused_for_is_not_hidden_by_what_passes() -> None:
 def test_where_the_guards_took_long_the_next_try_is_told_for_as_long() -> None:
     slow = [refused(2), event("step-started", 2 + 80 / 60, step=8, **STEP), refused(8)]
     (entry,) = of_steps([*slow, event("step-started", 1, step=9, **STEP)])
-    assert "it is tried again since" in entry.observed
+    assert "it is being retried since" in entry.observed
     assert of_steps([*slow, event("step-started", 2.1, step=9, **STEP)]) == []
 
 
@@ -298,7 +298,7 @@ def test_the_next_try_of_a_refused_step_is_told_until_guards_have_had_their_time
     """Then it is under way, and what it was refused for is over."""
     (entry,) = of_steps([refused(2), refused(8), event("step-started", 0.1, step=9, **STEP)])
     since = NOW - timedelta(minutes=0.1)
-    assert entry.observed == f"refused 2 times; the last time: b; it is tried again since {since:%H:%M:%S} UTC"
+    assert entry.observed == f"refused 2 times; the last time: b; it is being retried since {since:%H:%M:%S} UTC"
     assert of_steps([refused(2), refused(8), event("step-started", 1, step=9, **STEP)]) == []
 
 
@@ -346,7 +346,7 @@ def test_a_step_that_pauses_after_refusals_is_told_with_its_next_try_and_how_to_
     assert entry.observed == f"refused 9 times; the last time: b; the next try is due at {due:%H:%M:%S} UTC at the latest"
     assert "POST /migrations/{id}/hold, then /resume, tries it at once" in entry.fix
     (entry,) = refused_steps.of_steps(tries, NOW, replace(POLLING, is_clear=True))
-    assert "; a look finds nothing in its way now; the next try" in entry.observed
+    assert "; an observation finds nothing that blocks it now; the next try" in entry.observed
     (entry,) = of_steps([*tries[:-2], event("held", 3.5), event("resumed", 3.4), *tries[-2:]])
     assert f"due at {due:%H:%M:%S}" in entry.observed, "a hold does not make the pause shorter"
     for passed in ([event("step-done", 4, step=6, **STEP), *tries[-2:]], [refused(n, urgent=True) for n in range(9)]):
@@ -367,7 +367,7 @@ def test_one_refusal_is_told_until_guards_have_had_their_time_with_the_next_try(
     (entry,) = told(refused(8))
     assert (entry.code, entry.observed) == ("step-failing", "refused once: b")
     (entry,) = told(refused(8), event("step-started", 0.1, step=9, **STEP))
-    assert entry.observed.startswith("refused once: b; it is tried again since")
+    assert entry.observed.startswith("refused once: b; it is being retried since")
     assert told(refused(8), event("step-started", 1, step=9, **STEP)) == []
     (entry,) = told(refused(9.9), event("phase-entered", 0))
     assert entry.observed == "refused once: b", "the step that was refused has changed what the phase is read from"
@@ -429,7 +429,7 @@ def test_what_an_attempt_is_at_is_told_after_a_moment_where_nothing_else_is_know
     assert list(of_standing([soon, task(taken_at=NOW - timedelta(minutes=1))], NOW)) == []
     (entry,) = of_standing([late], NOW)
     assert (entry.code, entry.object) == ("slow-activity", "run_check")
-    assert "it is at the same for 9 s: a JVM is tried" in entry.observed
+    assert "it has reported the same for 9 s: a JVM is tried" in entry.observed
     assert "executors" in entry.fix
     (of_a_node,) = of_standing([task(TaskQueue.CLUSTER, at_since=NOW - timedelta(seconds=9), **begun)], NOW)
     assert "ps --forest" in of_a_node.fix
@@ -440,7 +440,7 @@ def test_what_an_attempt_is_at_is_told_after_a_moment_where_nothing_else_is_know
 def test_an_attempt_that_does_not_say_what_it_is_at_is_told_in_the_end(queue: TaskQueue) -> None:
     quiet = task(queue, taken_at=NOW - timedelta(minutes=3), heard_at=NOW)
     (entry,) = of_standing([quiet], NOW)
-    assert (entry.code, entry.observed) == ("slow-activity", "in work for 180 s: it does not say at what")
+    assert (entry.code, entry.observed) == ("slow-activity", "in work for 180 s: it does not report at what")
     assert of(quiet) == [], "not beside other entries"
     assert list(of_standing([replace(quiet, queue=TaskQueue.WATCH)], NOW)) == [], "a watch is in work for hours"
 
@@ -508,7 +508,7 @@ def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: l
     (entry,) = of_clock([event("claimed", minutes)], None, tasks, NOW)
     assert entry.code == "machine"
     assert "comes in 3600 s" in entry.observed
-    assert f"goes on by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
+    assert f"continues by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
     assert "changes nothing" in entry.fix
 
 
@@ -533,7 +533,7 @@ def test_an_api_whose_clock_is_ahead_is_told_once_it_matters() -> None:
 def test_tasks_of_nodes_that_go_to_several_machines_are_told_with_who_has_looked() -> None:
     (entry,) = of_machines(["812@kafka-a", "77@laptop"], "77@laptop", NOW)
     assert (entry.code, entry.object) == ("machine", "keeperless-activities")
-    assert "812@kafka-a, 77@laptop. What is told here was seen by 77@laptop" in entry.observed
+    assert "812@kafka-a, 77@laptop. This was seen by 77@laptop" in entry.observed
     assert "TEMPORAL_NAMESPACE" in entry.fix
     assert list(of_machines(["812@kafka-a"], "812@kafka-a", NOW)) == []
 
@@ -544,7 +544,7 @@ def test_a_retry_that_is_due_soon_and_clocks_that_agree_are_no_entry() -> None:
     assert list(of_clock([], None, [], NOW)) == []
 
 
-@pytest.mark.parametrize(("error", "says"), [("file.txt: busy", "failed: file.txt: busy"), ("", "does not tell any more")])
+@pytest.mark.parametrize(("error", "says"), [("file.txt: busy", "failed: file.txt: busy"), ("", "no longer shows")])
 def test_an_attempt_that_is_put_off_by_an_hour_is_told_with_what_runs_it_now(error: str, says: str) -> None:
     """As after `temporal activity update-options`, which also makes Temporal forget the last failure. No clock is wrong."""
     late = task(TaskQueue.CLUSTER, 5, attempt=3, error=error, due_at=NOW + timedelta(minutes=59), named="-w 'w' -a '8'")
@@ -565,7 +565,7 @@ def test_a_retry_within_our_own_pauses_is_not_put_off_by_anybody() -> None:
 def test_a_task_that_is_not_given_to_who_asks_for_it_misses_no_worker() -> None:
     (entry,) = of_tasks([task(TaskQueue.CLUSTER, named="-w 'w' -a '8'", asked_by="7@h (heard 3 s ago)")], NOW)
     assert (entry.code, entry.object) == ("no-worker", "run_check")
-    assert "although 7@h (heard 3 s ago) asks for tasks on task queue cluster, and is not given it" in entry.observed
+    assert "although 7@h (heard 3 s ago) polls task queue cluster, and is not given it" in entry.observed
     assert "`temporal activity reset -w 'w' -a '8' --restore-original-options`" in entry.fix
     assert "Start" not in entry.fix
 
@@ -621,7 +621,7 @@ def test_what_lives_and_is_at_the_same_for_long_is_told_with_what_that_is(second
     task = replace(BEATING, taken_at=begun, heard_at=NOW, at="stage, 0 of 12", at_since=NOW - timedelta(seconds=seconds))
     found = list(of_tasks([task], NOW))
     assert [(entry.code, entry.object) for entry in found] == ([("slow-activity", "run_check")] if is_told else [])
-    assert all(entry.observed == "it is at the same for 130 s: stage, 0 of 12" for entry in found)
+    assert all(entry.observed == "it has reported the same for 130 s: stage, 0 of 12" for entry in found)
 
 
 def test_what_lies_there_for_a_moment_only_is_nobodys_work() -> None:

@@ -51,7 +51,7 @@ async def test_one_controller_alone_may_be_stopped() -> None:
 async def test_what_cannot_be_asked_is_unknown() -> None:
     cluster = FakeCluster()
     told = await why_no_quorum_would_stay(cluster.spec, (3003,), Unasked(cluster))
-    assert told == "controller-3003: whether the other controllers are reached is not known: no port left"
+    assert told == "controller-3003: whether the other controllers can be reached is not known: no port left"
 
 
 async def scene(stage: NodeStage, *, of_controller: bool) -> Scene:

@@ -550,7 +550,7 @@ async def test_a_roll_that_was_paused_writes_no_old_file_over_a_newer_one(soak: 
             await write_mark(walk.cluster.driver(walk.cluster.spec.node(node_id)), path, later, file_of(walk.cluster, node_id))
 
     before = file_of(walk.cluster, node_id)
-    with pytest.raises(Transient, match="another roll has gone on"):
+    with pytest.raises(Transient, match="another roll continued"):
         await Scene(walk.cluster, walk.ledger, request).attempt(walk.cluster, overtake)
     assert seen
     assert file_of(walk.cluster, node_id) == before

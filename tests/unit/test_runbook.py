@@ -151,7 +151,7 @@ def test_znodes_that_cannot_be_read_are_mended_after_the_window_and_before_the_f
     assert back[first - 3 : first] == ["see zookeeper", "fix", "fix"]
     assert "fix" not in back[first:]
     assert "fix" not in told(poisoned().back)
-    actions = [a for a in poisoned(ACL, REST).back if a.title.startswith("Mend ")]
+    actions = [a for a in poisoned(ACL, REST).back if a.title.startswith("Fix ")]
     assert "/kafka-acl/Topic/*" in actions[0].title
     assert "has no type" in actions[0].title
     assert "get '/kafka-acl/Topic/*'" in actions[0].commands[0]
@@ -166,7 +166,7 @@ def test_a_topic_id_is_put_back_before_any_election() -> None:
 
 
 def test_a_name_that_a_shell_would_take_for_its_own_is_in_no_command() -> None:
-    (action,) = [a for a in poisoned(STRANGE).back if a.title.startswith("Mend ")]
+    (action,) = [a for a in poisoned(STRANGE).back if a.title.startswith("Fix ")]
     assert STRANGE.what in action.title
     assert action.commands == ()
 

@@ -76,7 +76,7 @@ def test_an_election_is_advised_only_where_no_disk_has_an_id() -> None:
 
 ELECTS = "delete /controller"
 NO_ELECTION: dict[str, tuple[Observation, str]] = {
-    "ids that disagree": (lost(EVERYWHERE | {2: {"/data/2/orders-0": MADE_UP}}), "Stop: "),
+    "ids that disagree": (lost(EVERYWHERE | {2: {"/data/2/orders-0": MADE_UP}}), "Do not elect a controller, restart"),
     "a broker that was not looked at": (
         with_survey_part(
             lost(EVERYWHERE),
@@ -136,7 +136,7 @@ def test_a_topic_that_may_have_been_made_again_is_asked_about() -> None:
 
 def test_one_replica_that_disagrees_with_the_others_is_asked_about() -> None:
     found = one(with_topic(HEALTHY, MADE_UP, {2: {"/data/2/orders-0": TRUE}}), "PF25")
-    assert found.fix.startswith("Stop: ")
+    assert found.fix.startswith("Do not elect a controller, restart")
     assert TRUE in found.observed
     assert MADE_UP in found.observed
 

@@ -1,6 +1,6 @@
 """A wave of two brokers, cut off after every single call, frozen and overtaken, or failing at one of them.
 
-Whatever an attempt left, the next one finishes what has been stopped and touches nobody else; the rest is decided anew, one by
+Whatever an attempt left, the next one finishes what has been stopped and touches nobody else; the rest is decided again, one by
 one. In the end each broker of the wave has been restarted once, and nobody else at all.
 """
 
@@ -166,7 +166,7 @@ async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_noth
 ) -> None:
     """All of it stops at any call; another attempt does its part, and the next steps the rest; half a minute later it goes on.
 
-    What the other attempt has left to be decided anew it leaves alone: its look is old.
+    What the other attempt has left to be decided again it leaves alone: its look is old.
     """
     calls, clock = (await smooth(scene)).calls, [0.0]
     monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: clock[0])
@@ -227,7 +227,7 @@ async def test_one_that_does_not_come_back_is_named_and_the_other_waits_for_it(s
 
 
 async def test_one_that_does_not_stop_leaves_no_other_stopped(scene: Scene) -> None:
-    """The retry finishes the other; the one that runs on is decided anew, and by itself."""
+    """The retry finishes the other; the one that runs on is decided again, and by itself."""
     first, second = scene.request.step.nodes
     cluster = scene.copy()
     cluster.faults.ignores_stop.add(second)
@@ -243,7 +243,7 @@ async def test_one_that_does_not_stop_leaves_no_other_stopped(scene: Scene) -> N
     outcome = await scene.attempt(cluster, Interleaved())
     assert (outcome.is_done, outcome.did_restart) == (True, True)
     assert [(c.is_done, c.did_restart) for c in outcome.companions] == [(False, False)]
-    assert "decided anew" in (outcome.companions[0].blocked or "")
+    assert "decided again" in (outcome.companions[0].blocked or "")
     cluster.faults.ignores_stop.clear()
     later = await go_on(scene, cluster)
     assert [step.nodes for step in later] == [(second,)]

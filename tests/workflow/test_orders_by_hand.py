@@ -173,7 +173,7 @@ async def test_a_rollback_by_hand_that_does_not_fit_what_is_seen_is_refused_in_t
     else:
         with pytest.raises(WorkflowUpdateFailedError):
             await small.say("rollback", stale)
-    assert "has changed since it was looked at" in await becomes_refused(small)
+    assert "has changed since the preview" in await becomes_refused(small)
     assert await small.say("rollback", make_rollback()) == "accepted"
     assert await small.result() == "reverted"
     first, second = await small.book.commands(small.migration_id)
@@ -187,7 +187,7 @@ async def test_a_refusal_that_cannot_be_written_down_is_told(small: Any, make_ro
     small.ledger.faults["mark_refused"] = Permanent("the schema is older than this program")
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await small.say("rollback", make_rollback(preview_hash="0" * 64))
-    assert "has changed since it was looked at" in str(refused.value.cause)
+    assert "has changed since the preview" in str(refused.value.cause)
     assert "older than this program" in (await small.until_told("not-written-down", order="rollback")).data["why"]
 
 

@@ -56,7 +56,7 @@ async def test_one_that_does_not_stop_is_told_left_out_and_rolled_later(racked: 
     racked.cluster.faults.ignores_stop.add(5)
     await racked.begin()
     left_out = await racked.until_told("step-blocked", node="broker-5")
-    assert "decided anew" in left_out.data["why"]
+    assert "decided again" in left_out.data["why"]
     assert not left_out.data["restarted"]
     (done,) = [e for e in await racked.events("step-done") if e.data["node"] == "broker-2"]
     assert (done.data["step"], done.data["restarted"]) == (left_out.data["step"], True)

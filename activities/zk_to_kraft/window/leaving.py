@@ -146,7 +146,7 @@ class Window:
         for _ in range(WINDOWS):
             if await self._has_handed_over() and await self._succession.is_zookeepers_for_good(self._request.policy):
                 return
-        raise Unsafe(f"{WINDOWS} times KRaft's claim or /migration came back. Find who starts a controller of this quorum.")
+        raise Unsafe(f"KRaft's claim or /migration came back {WINDOWS} times. Find what starts a controller of this quorum.")
 
     # ---- before the window ----
 
@@ -263,7 +263,7 @@ class Window:
         if strangers:
             raise Blocked(complaint(strangers))
         if self._logs.state is MigrationGauge.POST_MIGRATION:
-            raise Blocked("the quorum's log says that the migration is final: there is no way back to ZooKeeper any more")
+            raise Blocked("the quorum's log says that the migration is final: a rollback to ZooKeeper is no longer possible")
         self._ensure_readable()
         if self._logs.state is not MigrationGauge.MIGRATION:
             return ()
@@ -271,7 +271,7 @@ class Window:
             self._ensure_consent()
             return (*self._logs.changes, *await self._refusals.read_after(self._members))
         if rule.offset is not None and self._logs.changes:
-            self.story.append(f"ZooKeeper's controller ruled already, without {', '.join(self._logs.changes)}")
+            self.story.append(f"ZooKeeper's controller was already active, without {', '.join(self._logs.changes)}")
         return ()
 
     def _ensure_consent(self) -> None:
@@ -279,10 +279,10 @@ class Window:
         lost = self._logs.never_written
         if lost and not self._accepts(NEVER_WRITTEN):
             raise Blocked(
-                f"ZooKeeper has never got {lost}: its name cannot be a znode's. Remove it (kafka-acls.sh --remove), or accept "
-                f"the loss {NEVER_WRITTEN} by its name, in another rollback."
+                f"ZooKeeper never received {lost}: its name cannot be a znode's. Remove it (kafka-acls.sh --remove), or "
+                f"accept the loss {NEVER_WRITTEN} by its name, in another rollback."
             )
-        told = f"accepted as lost: ZooKeeper has never got {lost}"
+        told = f"accepted as lost: ZooKeeper never received {lost}"
         if lost and told not in self.story:
             self.story.append(told)
 
@@ -292,11 +292,11 @@ class Window:
         if not self._logs.has_majority and not self._is_loss_accepted:
             damaged = "; ".join(f"{name}: {why}" for name, why in self._logs.unreadable.items())
             raise Unsafe(
-                f"what ZooKeeper lacks is not known, for most of the logs cannot be read ({damaged}). Mend them, or accept the "
-                f"loss {METADATA_CHANGES} by its name."
+                f"what ZooKeeper lacks is unknown, because most of the logs cannot be read ({damaged}). Repair them, or "
+                f"accept the loss {METADATA_CHANGES} by its name."
             )
         if not self._logs.has_majority:
-            self.story.append("which states lag behind is not known: where a partition has no leader, restart its brokers")
+            self.story.append("which states lag behind is unknown: if a partition has no leader, restart its brokers")
 
     async def _may_flush(self, missing: tuple[str, ...]) -> bool:
         """True: start them again. False: it cannot help, and the loss was accepted. Else we stop."""
@@ -306,7 +306,7 @@ class Window:
             return True
         lost = f"ZooKeeper lacks {', '.join(missing)}, and {why_not}"
         if not self._is_loss_accepted:
-            raise Unsafe(f"{lost}. Mend that, or accept the loss {METADATA_CHANGES} by its name.")
+            raise Unsafe(f"{lost}. Fix that, or accept the loss {METADATA_CHANGES} by its name.")
         self.story.append(f"accepted as lost: {lost}")
         return False
 

@@ -74,7 +74,7 @@ class PartitionStates:
             return
         async for states in states_of(self._tree, changed):
             for state in await self._raise(states, epochs):
-                raise Transient(f"{state.path} was written by somebody else while the controllers were dead")
+                raise Transient(f"{state.path} was written by another process while the controllers were dead")
         self._epochs, self._unsettled = tuple(epochs), set()
 
     def forget_raised(self) -> None:

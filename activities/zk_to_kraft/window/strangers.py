@@ -37,6 +37,6 @@ async def still_answering(spec: ClusterSpec, listeners: Listeners, settle: float
 
 def complaint(names: list[str]) -> str:
     return (
-        f"somebody answers at the address of {', '.join(names)}, and it is not the process of the pid file. "
-        "A controller that was started another way could claim the cluster again: stop it."
+        f"a process answers at the address of {', '.join(names)}, and it is not the one in the pid file. A controller that "
+        "was started another way could claim the cluster again: stop it."
     )

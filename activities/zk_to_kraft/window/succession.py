@@ -71,13 +71,13 @@ class Succession:
         rule = await self.look()
         for suspect in await unelectable(self._tree):
             raise Blocked(
-                f"whoever is elected in ZooKeeper could not become the controller, so nothing was touched: {suspect.what} "
-                f"cannot be read: {suspect.why}. {MEND_FEATURE}"
+                f"no broker could become the controller, so nothing was changed: {suspect.what} cannot be read: "
+                f"{suspect.why}. {MEND_FEATURE}"
             )
         try:
             await self._tree.rehearse([*_changes(rule, rule.known_epoch), *self._states.sample])
         except Permanent as error:
-            raise Blocked(f"ZooKeeper would refuse the hand-over, so nothing was touched: {error}") from error
+            raise Blocked(f"ZooKeeper would refuse the hand-over, so nothing was changed: {error}") from error
 
     async def may_be_zookeepers(self) -> bool:
         """Where ZooKeeper is silent, as it was last: nobody but us ends KRaft's claim, unless the transaction is on its way."""

@@ -128,7 +128,7 @@ class Wiping:
         is_ours = await read_mark(member.driver, member.node.properties_file) is not None
         loss = f"storage-of-{member.name}"
         if not is_ours and loss not in accepted:
-            raise Unsafe(f"{member.name} was not made by this product: it stays, unless you accept the loss {loss} by its name")
+            raise Unsafe(f"{member.name} was not made by Keeperless: it stays, unless you accept the loss {loss} by its name")
 
     async def _remove_marks(self, request: StepRequest, cluster: ClusterRecord) -> None:
         """Last: a mark says that a controller is ours, also to the attempt after this one."""
