@@ -27,5 +27,5 @@ def why_unhealthy(file: Path) -> str:
     except OSError as error:
         return f"There is no heartbeat: {file} cannot be read ({error.strerror})."
     if age > FRESH.total_seconds():
-        return f"The last heartbeat is {age:.0f} s old: the process has ended, stands still, or its event loop is blocked."
+        return f"The last heartbeat is {age:.0f} s old: the process has ended or is stopped, or its event loop is blocked."
     return trouble

@@ -116,7 +116,7 @@ def _parser(program: Program) -> argparse.ArgumentParser:
     if _worker_settings(program) is not None:
         words = "exit with 0 if this machine's worker beats and polls for tasks, else with 1 and a sentence"
         parser.add_argument("--health", action="store_true", help=words)
-    parser.add_argument("label", nargs="?", help="ignored; tells this process from others in ps")
+    parser.add_argument("label", nargs="?", help="ignored; distinguishes this process in ps")
     return parser
 
 

@@ -22,6 +22,6 @@ class WorkerSettings(BaseSettings):
     )
     runtime_directory: Path = Field(
         default=Path("/tmp/keeperless"),  # noqa: S108 - a container with a read-only root has a tmpfs there
-        description="Directory of a worker's heartbeat file, which `--health` reads. Copies of one program on one machine need "
-        "one each, or the check tells of whichever beat last.",
+        description="Directory of a worker's heartbeat file, which `--health` reads. Copies of one program on one machine "
+        "need one each, or the check reports the one with the newest heartbeat.",
     )

@@ -200,7 +200,7 @@ def too_late(consumed: Command) -> str:
     at = f"{consumed.consumed_at:%Y-%m-%d %H:%M:%S} UTC" if consumed.consumed_at is not None else "an unknown time"
     return (
         f"the approval of {consumed.gate} was consumed at {at} by step {consumed.consumed_by}: its irreversible section has "
-        "begun, and goes on to its end"
+        "begun, and runs to its end"
     )
 
 

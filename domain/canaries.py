@@ -40,37 +40,39 @@ class Canary(StrEnum):
 
 
 WHAT_TO_DO: Mapping[Canary, str] = {
-    Canary.TOPIC: "See that this broker reaches the controller, and that create.topic.policy.class.name does not refuse it.",
-    Canary.MESSAGES: "See the broker's log, its listeners and its quotas: clients cannot write to it, or cannot read.",
-    Canary.CONFIG: "See that alter.config.policy.class.name does not refuse it, and the active controller's log.",
+    Canary.TOPIC: "Check that this broker reaches the controller, and that create.topic.policy.class.name does not refuse "
+    "the topic.",
+    Canary.MESSAGES: "Check the broker's log, its listeners and its quotas: clients cannot write to it, or cannot read.",
+    Canary.CONFIG: "Check that alter.config.policy.class.name does not refuse the config, and read the active controller's "
+    "log.",
     Canary.ACL: "Compare authorizer.class.name and super.users in the files of this broker and of the controllers.",
-    Canary.SCRAM: "See the active controller's log. SCRAM in KRaft mode needs inter.broker.protocol.version 3.5 or later.",
-    Canary.REMOVAL: "See that delete.topic.enable is true on every broker and controller, and that client_properties has the "
-    "rights to delete topics, ACLs and users with this prefix.",
+    Canary.SCRAM: "Read the active controller's log. SCRAM in KRaft mode needs inter.broker.protocol.version 3.5 or later.",
+    Canary.REMOVAL: "Check that delete.topic.enable is true on every broker and controller, and that client_properties has "
+    "the rights to delete topics, ACLs and users with this prefix.",
 }
 
 
 LIFT_QUOTA = (
-    "Lift that quota: it keeps this migration waiting with everything that it makes and removes. kafka-configs.sh --alter "
-    "--entity-type users --entity-default (or --entity-name USER; and --entity-type clients, where it is a client's) "
+    "Remove that quota: it slows down everything that the migration creates and deletes. kafka-configs.sh --alter "
+    "--entity-type users --entity-default (or --entity-name USER; and --entity-type clients, if it is a client's) "
     "--delete-config controller_mutation_rate."
 )
 
 LET_PASS = (
-    "A plug-in that the files of brokers and controllers name (create.topic.policy.class.name, alter.config.policy.class.name) "
-    f"says no, by rules of its own: have it let pass what is named {PREFIX}…, which has one partition with one replica, and is "
-    "removed again. No broker is to blame, and to restart one does not help, unless the plug-in reads its rules only then."
+    f"Let the plug-in accept what is named {PREFIX}…: one partition with one replica, deleted again soon. The plug-in is "
+    "named in the files of brokers and controllers (create.topic.policy.class.name, alter.config.policy.class.name). The "
+    "broker is not at fault, and a restart helps only if the plug-in reads its rules at start."
 )
 
 STOP_DELETING = (
-    f"Find who deletes topics: a tool that keeps only those that are declared to it (a topic operator, GitOps, a script that "
-    f"cleans up). Have it leave those that begin with {PREFIX} alone, or stop it until the migration has ended. The broker "
-    "itself did what it was asked."
+    "Find what deletes topics: a tool that keeps only those that are declared to it (a topic operator, GitOps, a clean-up "
+    f"script). Let it ignore those that begin with {PREFIX}, or stop it until the migration has ended. The broker itself did "
+    "what it was asked."
 )
 
 WAY_ON = (
-    "It is tried again until it succeeds. Or ask for a rollback, which does not wait for it. Or terminate this run in "
-    "Temporal, and start a migration whose policy has neither canaries nor max_client_pause: it takes over, and tells what it "
+    "It is retried until it succeeds. Or ask for a rollback, which does not wait for it. Or terminate this run in Temporal, "
+    "and start a migration whose policy has neither canaries nor max_client_pause: it takes over, and reports what it "
     "leaves."
 )
 """For whom that is not to be mended now."""
@@ -149,5 +151,7 @@ def announced(policy: MigrationPolicy, spec: ClusterSpec) -> tuple[str, ...]:
             f"{policy.max_client_pause.total_seconds():g} s holds the migration.",
         ]
     if told:
-        told += [f"All of it is removed before the next broker is restarted, and seen gone. Nobody else may use {PREFIX}*."]
+        told += [
+            f"All of it is removed before the next broker is restarted, and seen gone. {PREFIX}* is reserved for Keeperless."
+        ]
     return tuple(told)

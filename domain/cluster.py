@@ -72,7 +72,7 @@ class PlainProcess(SpecModel):
     @classmethod
     def _check_foreground(cls, start_command: tuple[str, ...]) -> tuple[str, ...]:
         if "-daemon" in start_command:
-            raise ValueError("-daemon puts Kafka into the background, and nobody would know its process: leave it out")
+            raise ValueError("-daemon puts Kafka into the background, and its process would be unknown: leave it out")
         return start_command
 
 

@@ -97,9 +97,9 @@ class OtherLedger(Transient):
 
     def __init__(self, what: str, place: str) -> None:
         super().__init__(
-            f"{what} is not in the ledger of this worker, {place}, though it is in that of whoever asks: they are two. Stop "
-            "that worker, and start it with the KEEPERLESS_LEDGER_URL that the API has or, where it is another installation's, "
-            "with a TEMPORAL_NAMESPACE of that one's own"
+            f"{what} is not in the ledger of this worker, {place}, though it is in the ledger of the program that asked: "
+            "they are two. Stop that worker, and start it with the KEEPERLESS_LEDGER_URL that the API has. If it belongs to "
+            "another installation, give it a TEMPORAL_NAMESPACE of its own"
         )
 
 

@@ -165,7 +165,7 @@ def in_the_way(migration_id: str) -> Finding:
         object=f"migration {migration_id}",
         observed="it holds the cluster, and has not ended",
         expected="no migration of this cluster",
-        fix=f"Follow it to its end (GET /migrations/{migration_id}), then make a new plan. This one tells what is left to do.",
+        fix=f"Follow it to its end (GET /migrations/{migration_id}), then make a new plan. This one shows what is left to do.",
     )
 
 

@@ -19,7 +19,7 @@ class RehearsalLimits(RehearsalModel):
     deadline: timedelta = Field(
         default=timedelta(hours=1),
         gt=timedelta(0),
-        description="All of it: no round begins that may not be over by then, and what is not over then is cut off.",
+        description="Limit for all of it: no round begins that could exceed it, and what is not over then is cut off.",
     )
     round_deadline: timedelta = Field(
         default=timedelta(minutes=5), gt=timedelta(0), description="One copy, from the start of its servers."
@@ -27,11 +27,12 @@ class RehearsalLimits(RehearsalModel):
     stuck_after: timedelta = Field(
         default=timedelta(seconds=4),
         gt=timedelta(0),
-        description="Nothing moves for so long, and the controller says what it waits for, or fails at: so it will for ever.",
+        description="Limit without any progress, while the controller logs what it waits for, or fails at: it would do so "
+        "for ever.",
     )
     max_rounds: int = Field(default=16, ge=1, description="How many copies are made to find out what stops them.")
     controller_heap_mib: int = Field(
-        default=1024, ge=128, description="Of the throw-away controller: generous, since it is measured."
+        default=1024, ge=128, description="Heap of the throw-away controller: generous, since it is measured."
     )
     zookeeper_heap_mib: int = Field(default=512, ge=64)
     kafka_home: str | None = Field(

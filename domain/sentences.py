@@ -50,7 +50,7 @@ def _waiting(data: Mapping[str, Any]) -> str:
 
 def _refused(data: Mapping[str, Any]) -> str:
     found = "; ".join(f"{one['code']} {one['object']}: {one['observed']}" for one in data["findings"] or ())
-    return f"The migration is refused, and nothing was touched. {found}".rstrip()
+    return f"The migration is refused, and nothing was changed. {found}".rstrip()
 
 
 SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
@@ -58,7 +58,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "phase-entered": "Phase {phase} begins.",
     "step-started": _started,
     "step-done": _done,
-    "step-blocked": "{node} was not touched: {why}",
+    "step-blocked": "{node} was not changed: {why}",
     "waiting": _waiting,
     "report-published": "Report on {check}: {says}",
     "alert": "Alert on {object}: {observed}",
@@ -81,8 +81,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "command-refused": "The command {command} by {by} was refused: {because}",
     "call-refused": "The call {method} {path} by {principal} was refused: {problem}",
     "signal-ignored": "The signal {order} by {by} was ignored: {why}",
-    "not-written-down": "The order {order} by {by} could not be written down: {why}",
-    "run-set-back": "The run stops, because Temporal was set back: {why}",
+    "not-written-down": "The command {order} by {by} could not be recorded: {why}",
+    "run-set-back": "The run stops, because Temporal was restored to an earlier state: {why}",
     "migration-ended": "The migration ended as {state}: {outcome}",
     "succeeded": "The migration has succeeded: {outcome}",
     "reverted": "The rollback is complete: {outcome}",

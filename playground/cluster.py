@@ -187,7 +187,7 @@ class PlaygroundCluster:
         self._await_known_to_each(launches)
         view = self.view()
         if view is None or not view.cluster_id:
-            raise Transient("the brokers are registered but do not tell the cluster's id: try again")
+            raise Transient("the brokers are registered but do not report the cluster's id: try again")
         return view.cluster_id
 
     def _await_known_to_each(self, launches: Sequence[Launch]) -> None:

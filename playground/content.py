@@ -84,7 +84,7 @@ def _acls(admin: AdminClient) -> frozenset[AclBinding]:
 def _scram(admin: AdminClient) -> frozenset[tuple[str, tuple[str, ...]]]:
     asked = admin.describe_user_scram_credentials()
     if isinstance(asked, dict):
-        raise TypeError("asked for all users at once, and answered one by one")
+        raise TypeError("asked for all users together, and answered one by one")
     return frozenset(
         (user, tuple(sorted(info.mechanism.name for info in description.scram_credential_infos)))
         for user, description in asked.result(TIMEOUT_SECONDS).items()

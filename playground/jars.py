@@ -81,7 +81,7 @@ def locked_jars(lock_file: Path = LOCK_FILE) -> tuple[LockedJar, ...]:
     entries = tomllib.loads(lock_file.read_text(encoding="utf-8"))["dependencies"]
     without = [entry["artifactId"] for entry in entries if "sha256" not in entry]
     if without:
-        raise Permanent(f"{lock_file.name} has no sha256 for {without}: make it anew with python -m playground.lock_jars")
+        raise Permanent(f"{lock_file.name} has no sha256 for {without}: make it again with python -m playground.lock_jars")
     return tuple(
         LockedJar(e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"], e.get("packaging", "jar"))
         for e in entries
@@ -166,8 +166,8 @@ def _fetch(jar: LockedJar, context: MavenContext) -> Path:
     if (digest := sha256_of(path)) != jar.sha256:
         path.unlink()
         raise Permanent(
-            f"{jar.file_name}: sha256 is {digest}, {LOCK_FILE.name} says {jar.sha256}. "
-            "The repository serves another file under this name: do not use it, ask whoever keeps the mirror"
+            f"{jar.file_name}: sha256 is {digest}, {LOCK_FILE.name} says {jar.sha256}. The repository serves another file "
+            "under this name: do not use it, ask the mirror's maintainer"
         )
     return path
 

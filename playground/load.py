@@ -184,7 +184,7 @@ def _end_offset(consumer: Consumer, partition: TopicPartition, still_seconds: fl
             if error.args[0].code() not in NOT_TOLD_YET:
                 raise
             if time.monotonic() > deadline:
-                raise Transient(f"the end of {partition.topic}-{partition.partition} is not told: {error}") from error
+                raise Transient(f"the end of {partition.topic}-{partition.partition} is not reported: {error}") from error
         time.sleep(0.1)
 
 

@@ -227,7 +227,7 @@ class Rig:
         return bool(stage_of(parse(path.read_text(ENCODING)), self.cluster.spec.role(node.id)) == step["stage"])
 
     def hold(self, migration_id: str) -> None:
-        self.answer("POST", f"/migrations/{migration_id}/hold", {"reason": "somebody has to look"})
+        self.answer("POST", f"/migrations/{migration_id}/hold", {"reason": "a person has to check"})
 
     def resume(self, migration_id: str) -> None:
         self.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "somebody has looked"})

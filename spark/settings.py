@@ -21,8 +21,9 @@ class CheckSettings(BaseSettings):
 
     spark: Annotated[str, Field(pattern=r"^(embedded|off|sc://[^;\s]+(/;[^\s]*)?)$")] = Field(
         default="embedded",
-        description="`embedded`: a Spark Connect server of our own, started on this machine when a check needs it. "
-        "`sc://host:port`, with Spark Connect's parameters (`/;use_ssl=true`): somebody else's. `off`: the local engine.",
+        description="`embedded`: Keeperless starts a Spark Connect server on this machine when a check needs it. "
+        "`sc://host:port`, with Spark Connect's parameters (`/;use_ssl=true`): a server of yours. `off`: the "
+        "local engine.",
     )
     spark_token: SecretRef | None = Field(
         default=None,

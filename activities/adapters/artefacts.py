@@ -11,9 +11,9 @@ from domain.errors import Permanent, Transient
 
 NAME = re.compile(r"[0-9a-f]{64}")
 LOST = (
-    "put that file back from a backup. Where it is lost for good, what is compared with it cannot be compared any more: a "
-    "migration that takes over with compare_copy: false (what ZooKeeper had before the copy) or compare_messages: false "
-    "(clients' data) goes on, and proves nothing of that"
+    "restore that file from a backup. If it is lost for good, what is compared with it cannot be compared any more: take "
+    "over with a migration that has compare_copy: false (what ZooKeeper had before the copy) or compare_messages: false "
+    "(clients' data), which proves nothing of that"
 )
 
 

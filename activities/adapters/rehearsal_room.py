@@ -56,7 +56,7 @@ class UnsharedRoom:
         try:
             return TOLD.validate_json(line)
         except ValidationError as error:
-            raise Transient("the rehearsal's program told what nobody understands") from error
+            raise Transient("the rehearsal's program reported something unknown") from error
 
     async def leave(self) -> None:
         """Let go of the leash, and wait until everything is gone; what does not go is killed."""

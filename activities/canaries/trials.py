@@ -65,7 +65,7 @@ async def _is_topic_there(perch: Perch) -> bool:
 
 
 def _deleted(perch: Perch) -> Transient:
-    words = f"topic {perch.name} was made and seen, and somebody else has deleted it before it was tried"
+    words = f"topic {perch.name} was created and seen, and was deleted from outside before it was tried"
     return Transient(words, obstacle=Obstacle.DELETED)
 
 

@@ -174,7 +174,7 @@ async def _try_at(perch: Perch) -> Tried:
     if not failures:
         return Tried()
     left = told_left(await left_of(perch), perch.spec)
-    go_on = f"Mend that, and resume: the next broker is tried. Or resume as it is: broker {perch.broker} is not tried again."
+    go_on = f"Fix that, and resume: the next broker is tried. Or resume as it is: broker {perch.broker} is not tried again."
     return Tried(left=left, hold_because="\n".join((why, *left, go_on)))
 
 

@@ -227,7 +227,7 @@ async def compare_messages(
         tolerated=check.request.policy.tolerated,
         not_read=_not_read(earlier, later),
     )
-    check.on_progress("comparing the two looks", 0, 1)
+    check.on_progress("comparing the two snapshots", 0, 1)
     compared = await runner.compare(asked, check.session_of(1), check.on_progress)
     names = {"before": before, "after": now}
     about = {

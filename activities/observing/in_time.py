@@ -52,5 +52,5 @@ async def in_time(what: str, ask: Callable[[], Awaitable[T]], silent: list[str],
         silent.append(f"{what}: {error}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the others are told
         activity.logger.exception("%s could not be looked up", what)
-        silent.append(f"{what}: {type(error).__name__}, which nobody foresaw: the log of keeperless-activities has it whole")
+        silent.append(f"{what}: unexpected {type(error).__name__}: the log of keeperless-activities has the whole error")
     return default

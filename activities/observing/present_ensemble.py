@@ -67,7 +67,11 @@ async def newest_told(zookeepers: ZooKeepers, connect: str) -> Newest:
     mute = [address for address, lines in told.items() if lines is None]
     if any(lines["Mode"] in LEADING for lines in serving) or (serving and not mute):
         return Newest(zxid)
-    who = f"{', '.join(mute)} does not tell, and no other one leads" if mute else f"none of {', '.join(addresses)} answers"
+    who = (
+        f"{', '.join(mute)} does not report its mode, and no other one leads"
+        if mute
+        else f"none of {', '.join(addresses)} answers"
+    )
     return Newest(zxid, f"no server says how new the ensemble is (srvr): {who}")
 
 

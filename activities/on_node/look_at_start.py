@@ -248,8 +248,8 @@ def why_protected(path: str) -> str:
     if not is_shared or own.st_uid in {os.geteuid(), folder.st_uid} or not number("/proc/sys/fs/protected_regular"):
         return ""
     return (
-        f": it is user {own.st_uid}'s, in a directory with the sticky bit, and fs.protected_regular is set, by which nobody "
-        "else opens it so, root neither"
+        f": it belongs to user {own.st_uid}, in a directory with the sticky bit, and with fs.protected_regular no other user "
+        "may open it so, not even root"
     )
 
 

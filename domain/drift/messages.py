@@ -344,7 +344,7 @@ def _span(log: ReplicaLog, now: ReplicaLog, watermark: int) -> tuple[Span, str]:
         return span, ""
     if not is_all:
         return span, now.why_not or f"offsets {begin} to {end} of {wanted_from} to {wanted_until}"
-    return span, "the look before was not whole"
+    return span, "the snapshot before was not complete"
 
 
 def _brokers(before: Sight, after: Sight) -> Iterator[DriftFinding]:

@@ -132,7 +132,7 @@ BROKER_CONFIG = Kind(
     (_key("broker", "Broker id; empty for the cluster-wide default."), _key("name", "Config.")),
     (
         _value("value", FieldType.TEXT, Rule.EXACT, "Value; null for a secret."),
-        _value("digest", FieldType.TEXT, Rule.DIGEST, "Of a secret; empty for what is none."),
+        _value("digest", FieldType.TEXT, Rule.DIGEST, "A keyed digest of a secret; empty for what is none."),
     ),
     "/config/brokers/B",
     "ConfigRecord",

@@ -102,7 +102,7 @@ def way_back(preview: RollbackPreview) -> RenderableType:
         "",
         Text.assemble("preview ", (preview.preview_hash, "bold cyan"), overflow="fold"),
     )
-    return Panel(content, title="the way back: your decision", title_align="left", box=box.ROUNDED, border_style="cyan")
+    return Panel(content, title="rollback: your decision", title_align="left", box=box.ROUNDED, border_style="cyan")
 
 
 def _steps(preview: RollbackPreview) -> Table:

@@ -23,10 +23,10 @@ from playground.demo.state import Tone
 Announce = Callable[[str, Tone], None]
 RESTS_ON = {Basis.GUESS: "a guess", Basis.MEASURED: "by earlier restarts"}
 NOT_ENOUGH = (
-    "a look finds nothing more, but cannot see what Kafka's own copy would stumble over: the copy is rehearsed now, with "
+    "the checks find nothing more, but cannot see what Kafka's own copy would fail on: the copy is rehearsed now, with "
     "throw-away servers, away from the cluster"
 )
-UNNOTICED = "the migration has ended, and nobody has noticed {}"
+UNNOTICED = "the migration has ended, and no report shows {}"
 
 
 class Meddling(Protocol):
@@ -101,7 +101,7 @@ class StandsInTheWay:
         after = await self._plan(cluster, policy, rehearse=rehearse)
         if after.is_blocked:
             named = "; ".join(f"{finding.code} {finding.object}" for finding in after.findings)
-            raise Permanent(f"the plan is blocked although all that it named was mended: {named or after.unknown}")
+            raise Permanent(f"the plan is blocked although all that it named was fixed: {named or after.unknown}")
         return after
 
     async def _plan(self, cluster: str, policy: dict[str, Any], *, rehearse: bool) -> PlanSeen:
@@ -124,7 +124,7 @@ class StandsInTheWay:
         elif self._frozen is not None and not self.disturbance:
             await self._explain(migration.id, self._frozen)
         if migration.state == MigrationState.SUCCEEDED and not self.disturbance:
-            raise Permanent(UNNOTICED.format(f"that broker-{self._broker} stood still"))
+            raise Permanent(UNNOTICED.format(f"that broker-{self._broker} was stopped"))
 
     async def _explain(self, migration_id: str, pid: int) -> None:
         blockers = await self._door.blockers(migration_id)
@@ -135,7 +135,7 @@ class StandsInTheWay:
         os.kill(pid, signal.SIGCONT)
         seconds = time.monotonic() - self._frozen_at
         self.disturbance = f"the demo froze broker-{self._broker} for {seconds:.0f} s"
-        self._announce(f"as the fix says, the demo lets broker-{self._broker} go on, after {seconds:.0f} s", Tone.NEWS)
+        self._announce(f"as the fix says, the demo lets broker-{self._broker} continue, after {seconds:.0f} s", Tone.NEWS)
 
 
 def blockers_of(plan: PlanSeen) -> list[Finding]:

@@ -24,7 +24,7 @@ class Mischief:
         self._before = self._by_hand.znode(PATH) or {}
         config = {**self._before.get("config", {}), KEY: VALUE}
         self._by_hand.put_znode(PATH, {**self._before, "config": config})
-        return f"somebody sets {KEY}={VALUE} in ZooKeeper's {PATH}, past Kafka"
+        return f"the demo sets {KEY}={VALUE} in ZooKeeper's {PATH}, past Kafka"
 
     def mend(self) -> str:
         """What was done, in words."""

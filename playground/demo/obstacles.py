@@ -33,7 +33,7 @@ class Obstacle:
 
 def _leave_migration(by_hand: ByHand) -> str:
     by_hand.put_znode(MIGRATION, LEFT_OVER)
-    return f"somebody has left {MIGRATION} of an earlier attempt in ZooKeeper"
+    return f"{MIGRATION} of an earlier attempt was left in ZooKeeper"
 
 
 def _delete_migration(by_hand: ByHand) -> str:
@@ -83,7 +83,7 @@ def _remove_the_password(by_hand: ByHand) -> str:
     znode = by_hand.znode(POISONED) or {}
     kept = {key: value for key, value in znode["config"].items() if key != KEY}
     by_hand.put_znode(POISONED, znode | {"config": kept})
-    return f"rather than set it anew the demo removes {KEY} of broker 2: no listener needs it any more"
+    return f"instead of setting it again the demo removes {KEY} of broker 2: no listener needs it any more"
 
 
 FOUND_BY_LOOKING = (

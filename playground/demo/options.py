@@ -62,8 +62,8 @@ def options_of(arguments: Sequence[str]) -> Options:
         "--story",
         choices=[plot.value for plot in Plot],
         default=Plot.FORWARD.value,
-        help="rollback: to the gate, back to ZooKeeper, and forward again; drift: somebody edits ZooKeeper past Kafka; "
-        "blocked: plans find what is in the way, and a broker freezes; none: only a cluster in ZooKeeper mode, left running",
+        help="rollback: to the gate, back to ZooKeeper, and forward again; drift: ZooKeeper is edited past Kafka; blocked: "
+        "plans find blockers, and a broker freezes; none: only a cluster in ZooKeeper mode, left running",
     )
     parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")

@@ -78,13 +78,10 @@ def _keep(backstage: Backstage, console: Console, *, has_load: bool) -> None:
         Load(backstage.cluster.bootstrap_servers, backstage.directory.path / "load-after").start()
     backstage.directory.kept.touch()
     console.print(
-        "Everything goes on running:\n"
-        f"  Temporal UI  {backstage.temporal.ui_url}\n"
-        f"  API          {backstage.services.api_url}/docs\n"
-        f"  Kafka        {','.join(backstage.cluster.bootstrap_servers)}\n"
-        f"  ZooKeeper    {backstage.cluster.spec.zookeeper.connect}\n"
-        f"Start again what you have killed of Temporal and Keeperless: {how_to('start', backstage.directory.path)}\n"
-        f"Stop it: {how_to('stop', backstage.directory.path)}",
+        f"Everything keeps running:\n  Temporal UI  {backstage.temporal.ui_url}\n  API          "
+        f"{backstage.services.api_url}/docs\n  Kafka        {','.join(backstage.cluster.bootstrap_servers)}\n  ZooKeeper    "
+        f"{backstage.cluster.spec.zookeeper.connect}\nStart again what you have killed of Temporal and Keeperless: "
+        f"{how_to('start', backstage.directory.path)}\nStop it: {how_to('stop', backstage.directory.path)}",
         soft_wrap=True,
     )
 

@@ -166,7 +166,7 @@ def _ending(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
 def _restarts(report: DemoReport) -> Text:
     counted = Text(_counts(report.restarts))
     if report.restarts != report.restarts_told:
-        counted.append(f"; the migration tells otherwise: {_counts(report.restarts_told)}", "bold red")
+        counted.append(f"; the migration reports otherwise: {_counts(report.restarts_told)}", "bold red")
     return counted
 
 
@@ -181,7 +181,7 @@ def _time(report: DemoReport) -> str:
 
 def _pauses(report: DemoReport) -> str:
     longest = f"longest {report.longest_pause_seconds} s{aside(report.circumstances.disturbance)}"
-    told = f"; the product tells {report.ending.pause}" if report.ending.pause else ""
+    told = f"; the product reports {report.ending.pause}" if report.ending.pause else ""
     return f"{longest}; slowest message {report.slowest_acknowledgement_seconds} s{told}"
 
 

@@ -48,7 +48,7 @@ HEADINGS: dict[Plot, tuple[Intent, ...]] = {
 TITLES = {
     Plot.FORWARD: "ZooKeeper → KRaft, in place, under continuous writes",
     Plot.ROLLBACK: "ZooKeeper → KRaft → ZooKeeper → KRaft, in place, under continuous writes",
-    Plot.DRIFT: "ZooKeeper → KRaft, in place, under continuous writes, and somebody edits ZooKeeper",
+    Plot.DRIFT: "ZooKeeper → KRaft, in place, under continuous writes, while ZooKeeper is edited past Kafka",
     Plot.BLOCKED: "ZooKeeper → KRaft, in place, under continuous writes, with much in the way",
     Plot.NONE: "A cluster in ZooKeeper mode, under continuous writes, to play with",
 }
@@ -158,7 +158,9 @@ class Story:
             if told != self._board.last_seq:
                 moved, told = time.monotonic(), self._board.last_seq
             if time.monotonic() - moved > UNATTENDED_SECONDS and not self._has_audience:
-                raise Permanent(f"the migration has told nothing for {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
+                raise Permanent(
+                    f"the migration has reported nothing for {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}"
+                )
             await asyncio.sleep(ASK_EVERY_SECONDS)
 
     @property
@@ -193,7 +195,7 @@ class Story:
         self._board.note_sight(await self._door.look(CLUSTER_NAME))
         verdict = await self._asked(question(gate, self.last_state), lambda console: ask(console, gate))
         if verdict is Verdict.NOBODY:
-            self._announce("nobody to ask: the gate stays closed", Tone.ALERT)
+            self._announce("no person to ask: the gate stays closed", Tone.ALERT)
             return verdict
         reason = "approved unattended (--yes)" if self._options.yes else REASON[verdict]
         try:

@@ -48,7 +48,7 @@ AT_THE_END = {
 }
 ENDED_WELL = frozenset(AT_THE_END)
 DOING = {
-    "starting": "Temporal, three workers and the API, three ZooKeeper servers, three brokers: all at once.",
+    "starting": "Temporal, three workers and the API, three ZooKeeper servers, three brokers: all together.",
     "planning": "Looking at the cluster: no migration has started.",
     "ready": "The cluster is in ZooKeeper mode, under continuous writes: it is yours.",
     "migrating": "Looking at the cluster, and deciding what comes next.",
@@ -193,7 +193,7 @@ def _now(state: DemoState) -> RenderableType:
     title, text, style = _what_happens(state)
     stale = state.look_age_seconds is not None and state.look_age_seconds > STALE_SECONDS and state.state not in ENDED_WELL
     if stale:
-        title += f" · last look {state.look_age_seconds:.0f} s ago"
+        title += f" · last observation {state.look_age_seconds:.0f} s ago"
     return _panel(Text(text, overflow="ellipsis"), title, NOW_ROWS, style)
 
 
@@ -211,7 +211,7 @@ def _what_happens(state: DemoState) -> tuple[str, str, str]:
     if state.phase is not None and state.state not in ENDED_WELL and state.quiet_seconds > QUIET_SECONDS:
         return (
             f"quiet · {clock(state.quiet_seconds)}",
-            "Nothing was told for a while: the Temporal UI shows what the workflow does.",
+            "No report for a while: the Temporal UI shows what the workflow does.",
             "red",
         )
     if state.state in ENDED_WELL:

@@ -18,7 +18,7 @@ from spark.codec.metadata_schema import SCHEMAS, SchemaField
 from spark.codec.record_batch import HEADER_BYTES, Batches, Ints, Piece, damaged
 
 FRAME_VERSION = 1
-NEWER = "A newer Kafka has written it: this version of Keeperless cannot tell what it means"
+NEWER = "A newer Kafka has written it, and this version of Keeperless does not know what it means"
 SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
 """Types of control records: the first and the last one of a checkpoint."""
 
@@ -69,7 +69,7 @@ def frames_of(piece: Piece) -> Frames:
     try:
         frames = _framed(piece, octets, starts, ends, owner)
     except (IndexError, Malformed) as error:
-        raise Permanent(f"{batches.file}: a record after byte {piece.begin} cannot be read: {error}. Copy it anew") from error
+        raise Permanent(f"{batches.file}: a record after byte {piece.begin} cannot be read: {error}. Copy it again") from error
     _refuse_unknown(frames)
     return frames
 

@@ -157,7 +157,7 @@ def damaged(batches: Batches, index: int, what: str) -> Permanent:
     """The error for one batch."""
     offset, position = int(batches.base_offsets[index]), int(batches.positions[index])
     return Permanent(
-        f"{batches.file}: the batch at byte {position} (offset {offset}) {what}. Check the file's disk, copy it anew"
+        f"{batches.file}: the batch at byte {position} (offset {offset}) {what}. Check the file's disk, copy it again"
     )
 
 

@@ -111,7 +111,7 @@ def test_every_injected_fault_is_named_and_is_gone_once_it_is_mended(rig: Rig) -
     hybrid_id = int(hybrid.rpartition("-")[2])
     plain_id = next(b.id for b in rig.cluster.spec.brokers if b.id != hybrid_id)
     held = await_named(rig, migration_id, "held", "the migration")
-    assert "somebody has to look" in held["observed"]
+    assert "a person has to check" in held["observed"]
     await_nothing_but_hold(rig, migration_id)
 
     # A member of the ensemble stands still: nothing waits for it, and the way back hangs on it.

@@ -35,7 +35,7 @@ def test_a_plot_is_played_to_its_end(story: str, directory: Path) -> None:
     told = f"{played.stdout}\n{played.stderr}"
     assert played.returncode == 0, told
     assert " 0 lost" in told, told
-    assert "the migration tells otherwise" not in told, told
+    assert "the migration reports otherwise" not in told, told
 
 
 def test_the_calls_of_the_docs_lead_a_migration_to_its_end_as_they_stand(directory: Path) -> None:

@@ -30,7 +30,7 @@ from domain.errors import KeeperlessError, Permanent, Transient
         (errno.EISDIR, Permanent, "correct the path"),
         (errno.EXDEV, Permanent, "cross-device"),
         (errno.EROFS, Transient, "ProtectSystem="),
-        (errno.EBUSY, Transient, "mount its folder in its place"),
+        (errno.EBUSY, Transient, "mount its directory instead"),
         (errno.EDQUOT, Transient, "quota"),
         (errno.EIO, Transient, "Input/output error"),
     ],

@@ -262,7 +262,7 @@ def test_a_restart_that_was_not_told_shows() -> None:
     report = report_of([migration()], "KRAFT", (), {"broker-1": 3}, {"broker-1": 2}, proof(), 1.0, 1.0)
     console = Console(file=StringIO(), width=100, record=True)
     console.print(summary(report))
-    assert "broker-1 3×; the migration tells otherwise: broker-1 2×" in console.export_text()
+    assert "broker-1 3×; the migration reports otherwise: broker-1 2×" in console.export_text()
 
 
 def test_a_node_that_never_restarted_is_no_matter_of_dispute() -> None:

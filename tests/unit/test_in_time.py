@@ -39,7 +39,7 @@ async def test_what_gives_no_answer_is_named_and_costs_nobody_the_others() -> No
     assert silent == [
         "the log: no route",
         "the disk: no answer within 0.3 s",
-        "the machine: ValueError, which nobody foresaw: the log of keeperless-activities has it whole",
+        "the machine: unexpected ValueError: the log of keeperless-activities has the whole error",
     ]
 
 

@@ -180,8 +180,8 @@ def _settled(client: Client, metadata: MetadataResponse, config: str) -> dict[st
     if left := _unsettled(metadata, found):
         raise Transient(
             f"topics {', '.join(sorted(left)[:MOST_NAMED])}: their metadata cannot be read now, though they are listed. They "
-            "may have been made this moment: where somebody makes and deletes topics all the time (tests, a topic operator), "
-            "have that pause"
+            "may have been created this moment: if a program creates and deletes topics all the time (tests, a topic "
+            "operator), pause it"
         )
     return found
 

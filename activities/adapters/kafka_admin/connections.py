@@ -278,7 +278,7 @@ def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float
         return
     if failure is not None:
         raise failure
-    raise Transient(f"Kafka at {','.join(spec.bootstrap_servers)}: nobody listens")
+    raise Transient(f"Kafka at {','.join(spec.bootstrap_servers)}: connection refused")
 
 
 def is_anybody_there(server: str) -> bool:

@@ -47,9 +47,9 @@ ADVICE = {
     errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
     "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
     errno.EAGAIN: "it can start no process: raise TasksMax= of the unit of keeperless-activities (pids.max), or ulimit -u",
-    errno.EBUSY: "it is mounted by itself (`findmnt` names from where: a volume of a container, /etc/fstab, a configuration "
-    "tool), and nothing can replace, rename or remove a mount: mount its folder in its place, or unmount it there. Nothing "
-    "was replaced, and it goes on by itself",
+    errno.EBUSY: "it is a mount of its own (`findmnt` shows its source: a volume of a container, /etc/fstab, a "
+    "configuration tool), and a mount cannot be replaced, renamed or removed: mount its directory instead, or "
+    "unmount it there. Nothing was replaced, and the migration continues by itself",
     errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or make room",
 }
 
@@ -228,7 +228,7 @@ def _kept_by(path: Path) -> str:
     holders = lease_holders(path.stat().st_ino)
     who = f"process {', '.join(holders)} has" if holders else "somebody has"
     return (
-        f"{who} a lease on it (fcntl F_SETLEASE), and does not give it back, so that whoever opens it waits for up to "
+        f"{who} a lease on it (fcntl F_SETLEASE), and does not give it back, so that opening it waits for up to "
         f"fs.lease-break-time seconds. {GIVE_LEASE_BACK}"
     )
 

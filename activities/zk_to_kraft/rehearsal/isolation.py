@@ -32,7 +32,7 @@ def enter_alone(outside: str) -> None:
     if os.getpid() != 1:
         raise NotAlone("this process is not the first one of a process namespace: what it starts could outlive it")
     if network_of_this_process() == outside:
-        raise NotAlone("this process is in the network of whoever started it")
+        raise NotAlone("this process is in the network of the process that started it")
     _raise_loopback()
     others = [name for _, name in socket.if_nameindex() if name.encode() != LOOPBACK and _flags(name.encode()) & UP]
     if others:

@@ -132,7 +132,7 @@ def ensure_new_enough(files_end: int, newest_zxid: int) -> None:
     if files_end < newest_zxid:
         raise Permanent(
             f"the copied files end at transaction {files_end:#x}, and the ensemble was at {newest_zxid:#x} before they were "
-            "copied: this member does not follow. Name one that does, or mend it."
+            "copied: this member does not follow. Name one that does, or fix it."
         )
 
 

@@ -213,7 +213,7 @@ class Rehearsal:
             async with asyncio.timeout(limit.total_seconds()):
                 return await room.told()
         except TimeoutError as error:
-            raise Transient(f"the rehearsal told nothing for {limit.total_seconds():g} s: it was ended") from error
+            raise Transient(f"the rehearsal reported nothing for {limit.total_seconds():g} s: it was ended") from error
 
     async def _equality(self, passed: Path, ended: Ended) -> Equality | None:
         """`None` where no copy has passed, or nobody compares."""
@@ -225,7 +225,7 @@ class Rehearsal:
             tell("reading where the copy ends in the quorum's log", 0, 1)
             end = await self.ports.runner.end_of_copy(log)
             if end is None:
-                raise Transient("the throw-away quorum's log does not tell of a copy")
+                raise Transient("the throw-away quorum's log shows no copy")
             tell("keeping the rows of ZooKeeper", 0, 1)
             await self.ports.runner.keep(rows_in(passed / ROWS), passed / "staged")
             asked = Comparison(
