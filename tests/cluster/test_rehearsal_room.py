@@ -45,7 +45,8 @@ async def test_loopback_inside_is_another_than_loopback_outside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("namespaces", "why"), [(("--pid",), "is in the network of the process that started it"), (("--net",), "is not the first one")]
+    ("namespaces", "why"),
+    [(("--pid",), "is in the network of the process that started it"), (("--net",), "is not the first one")],
 )
 def test_a_room_that_is_not_isolated_refuses_to_be_one(namespaces: tuple[str, ...], why: str, tmp_path: Path) -> None:
     arguments = ("-m", "activities.zk_to_kraft.rehearsal.program", str(tmp_path), network_of_this_process())

@@ -95,7 +95,7 @@ def board() -> Board:
                 outcome=None,
                 findings=[{"code": "PF07", "object": "broker-1", "observed": "3.7", "expected": "3.9", "fix": "upgrade"}],
             ),
-            "The migration is refused, and nothing was touched. PF07 broker-1: 3.7",
+            "The migration is refused, and nothing was changed. PF07 broker-1: 3.7",
             Tone.ALERT,
         ),
     ],
