@@ -83,7 +83,7 @@ class Payload(BaseModel):
 
 def _short(memory: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if len(to_json(memory)) > MOST_REMEMBERED:
-        raise ValueError(f"a kind of migration remembers more than {MOST_REMEMBERED} bytes from look to look")
+        raise ValueError(f"a kind of migration remembers more than {MOST_REMEMBERED} bytes from one observation to the next")
     return memory
 
 

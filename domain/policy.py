@@ -42,7 +42,7 @@ def _readable_pattern(pattern: str) -> str:
         TypeAdapter(Annotated[str, Field(pattern=pattern)])
     except SchemaError as error:
         raise ValueError(
-            "it is no regular expression (of Rust's syntax, which has neither look-around nor references)"
+            "it is not a regular expression (in Rust's syntax, which has neither look-around nor references)"
         ) from error
     return pattern
 
@@ -57,9 +57,9 @@ class AcceptedFinding(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: str = Field(
-        pattern=r"^(PF|RH)\d\d$", description="Of a check or of a rehearsal. Not of one that tells which cluster this is."
+        pattern=r"^(PF|RH)\d\d$", description="Code of a check or of a rehearsal, except those that identify the cluster."
     )
-    object: str = Field(min_length=1, max_length=300, description="As the finding names it; `*` means every object.")
+    object: str = Field(min_length=1, max_length=300, description="The object that the finding names; `*` means every object.")
     by: str = Field(min_length=1, max_length=200)
     reason: str = Field(min_length=1, max_length=1000)
 
@@ -81,33 +81,34 @@ class MigrationPolicy(BaseModel):
     poll_interval: Duration = Field(
         default=timedelta(seconds=1),
         gt=timedelta(0),
-        description="Pause between two observations while something is awaited. "
-        "Before the start, nine times what a look takes where that is longer.",
+        description="Pause between two observations while the migration waits. Before the start, nine times the duration of "
+        "an observation if that is longer.",
     )
     stable_samples: StrictInt = Field(
         default=3,
         ge=1,
         le=1000,
-        description="Consecutive good observations that prove a restarted node well. One sample can be luck.",
+        description="Consecutive good observations that prove a restarted node healthy. One sample can be luck.",
     )
     restart_deadline: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),
-        description="After this time a node that was restarted and is not yet proven is reported as a wait that names what is "
-        "missing. Nothing else happens at the deadline: it is how long we look before we say so.",
+        description="After this time a node that was restarted and is not yet proven is reported as a wait that names what "
+        "is missing. Nothing else happens at the deadline: the observation continues.",
     )
     stop_deadline: Duration = Field(
         default=timedelta(minutes=6),
         gt=timedelta(0),
-        description="How long a clean stop may take. Kafka's own controlled shutdown may use five minutes. "
-        "A broker that has not stopped by then is left alone and reported: it is never killed. A controller is, after half a "
-        "minute, because that costs it nothing; only a failover waits for it.",
+        description="How long a clean stop may take. Kafka's own controlled shutdown may use five minutes. A broker that "
+        "has not stopped by then is left alone and reported: it is never killed. A controller is killed after "
+        "half a minute, because that does it no harm; only a failover waits for it.",
     )
     max_parallel: StrictInt = Field(
         default=1,
         ge=1,
-        description="How many brokers may restart together on the way forward: such as share no partition, of one rack, and "
-        "never the first of a roll. After each wave the partitions' preferred leaders lead again. One is one at a time.",
+        description="How many brokers may restart together on the way forward: brokers of one rack that share no partition, "
+        "and never the first of a roll. After each wave the partitions' preferred leaders lead again. With 1, "
+        "brokers restart one at a time.",
     )
     max_offset_distance: StrictInt = Field(
         default=16,
@@ -117,25 +118,27 @@ class MigrationPolicy(BaseModel):
     )
     may_be_unavailable: tuple[str, ...] = Field(
         default=(),
-        description="Topics whose partitions may be without enough replicas while one of their brokers restarts: those that "
-        "cannot spare one, such as topics with a replication factor of 1. Every other such topic stops the migration.",
+        description="Topics whose partitions may lack replicas while one of their brokers restarts: those that cannot do "
+        "without any one replica, such as topics with a replication factor of 1. Every other such topic stops "
+        "the migration.",
     )
     cure_dual_write: StrictBool = Field(
         default=False,
-        description="Whether dual write that has died silently is cured without asking, by a failover of the active "
-        "controller. Otherwise the gate `fail-over` asks a person. Never done where the failover would make things worse.",
+        description="Whether dual write that has died without an error is repaired without asking, by a failover of the "
+        "active controller. Otherwise the gate `fail-over` asks a person. Never done if the failover would make "
+        "things worse.",
     )
     revert_failed_copy: StrictBool = Field(
         default=True,
-        description="Whether a copy that cannot finish, and leaves the cluster without any controller, is reverted at once. "
-        "The one way back that is taken without asking.",
+        description="Whether a copy that cannot finish, and leaves the cluster without any controller, is rolled back "
+        "immediately. This is the only rollback without a request.",
     )
     min_zookeeper_silence: Duration = Field(
         default=timedelta(minutes=5),
         ge=timedelta(0),
-        description="How long ZooKeeper must have been silent, without an answer to any look, before the gate "
-        "`finalize-without-return` asks whether it is lost for good. A restart of the ensemble, or a broken link that somebody "
-        "mends, is no such loss.",
+        description="How long ZooKeeper must have given no answer to any observation before the gate "
+        "`finalize-without-return` asks whether it is lost for good. A restart of the ensemble, or a broken "
+        "link that is repaired, is no such loss.",
     )
     copy_deadline: Duration = Field(
         default=timedelta(seconds=30),
@@ -145,35 +148,37 @@ class MigrationPolicy(BaseModel):
     drain_deadline: Duration = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
-        description="How long the way back waits for ZooKeeper to have all that the quorum has, before it stops the "
+        description="How long a rollback waits until ZooKeeper has all that the quorum has, before it stops the "
         "controllers. What is not there by then is flushed afterwards.",
     )
     election_deadline: Duration = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
-        description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have given way. "
-        "Measured: 0.04 s. Afterwards it is an alarm.",
+        description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have stopped. "
+        "Measured: 0.04 s. After this time it is an alarm.",
     )
     max_report_age: Duration = Field(
         default=timedelta(minutes=15),
         gt=timedelta(0),
-        description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
-        "An older one is taken anew before anybody can approve. What is kept before Kafka's copy may be as old when it begins.",
+        description="Maximum age of the newest comparison of ZooKeeper with KRaft when finalize is approved. If it is "
+        "older, the comparison is repeated first. The metadata that is kept before Kafka's copy may be as old "
+        "when the copy begins.",
     )
     compare_copy: StrictBool = Field(
         default=True,
-        description="Whether ZooKeeper's metadata is kept before the last broker is restarted into the migration, which starts "
-        "Kafka's copy, and the copy compared with it before any broker goes into KRaft mode.",
+        description="Whether ZooKeeper's metadata is kept before the last broker restarts into the migration, which starts "
+        "Kafka's copy. The copy is compared with it before any broker restarts into KRaft mode.",
     )
     compare_messages: StrictBool = Field(
         default=True,
-        description="Whether clients' data is looked at before the first broker is restarted, and compared with that before "
-        "finalize is open: partitions' ends, committed offsets, and the newest record batches on each broker's disk.",
+        description="Whether clients' data is recorded before the first broker restarts, and compared with that before "
+        "finalize opens: partitions' ends, committed offsets, and the newest record batches on each broker's "
+        "disk.",
     )
     max_messages_age: Duration = Field(
         default=timedelta(days=1),
         gt=timedelta(0),
-        description="How old the newest report of the comparison of clients' data may be for finalize to be open.",
+        description="Maximum age of the newest comparison of clients' data when finalize is approved.",
     )
     approval_expires_after: Duration | None = Field(
         default=timedelta(days=1),
@@ -196,31 +201,33 @@ class MigrationPolicy(BaseModel):
     request_expires_after: Duration | None = Field(
         default=None,
         gt=timedelta(0),
-        description="How long after somebody asked (started the migration, or resumed it last) its gates can be approved. "
-        "Afterwards an operator asks again, by a hold and a resume. `null`: without an end.",
+        description="How long gates can be approved after the migration was requested (started, or last resumed). "
+        "Afterwards an operator asks again, by a hold and a resume. `null`: for ever.",
     )
     recheck_interval: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),
-        description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
+        description="Pause before a comparison is repeated that found drift or was inconclusive.",
     )
     stage_deadline: Duration = Field(
         default=timedelta(minutes=15),
         gt=timedelta(0),
-        description="How long nothing measurable may move (no step done, no replica caught up, no broker registered) before an "
-        "alert says so. Waiting for a person, a hold and the soak do not count. Nothing else happens at the deadline.",
+        description="An alert follows if nothing measurable moves for this long: no step done, no replica caught up, no "
+        "broker registered. Waiting for a person, a hold and the soak do not count. Nothing else happens at the "
+        "deadline.",
     )
     canaries: StrictBool = Field(
         default=False,
-        description="Whether after each restart of a broker it is tried what clients do: a topic, messages, a config, an ACL "
-        "and a SCRAM credential, made under a reserved prefix, seen through Kafka and in ZooKeeper, and removed. As long as "
-        "one of these fails, no other broker is restarted.",
+        description="Whether Keeperless does after each restart of a broker what clients do: a topic, messages, a config, "
+        "an ACL and a SCRAM credential are created under a reserved prefix, checked through Kafka and in "
+        "ZooKeeper, and removed. While one of these fails, no other broker restarts.",
     )
     max_client_pause: Duration | None = Field(
         default=None,
         gt=timedelta(0),
-        description="The longest that a client's write may wait for its acknowledgement while a broker restarts. It is "
-        "measured by writes of ours; a longer one holds the migration once that broker is well. `null`: it is not measured.",
+        description="Longest time that a client's write may wait for its acknowledgement while a broker restarts. "
+        "Keeperless measures it with writes of its own; a longer one holds the migration once that broker is "
+        "healthy. `null`: it is not measured.",
     )
     accepted_findings: tuple[AcceptedFinding, ...] = Field(
         default=(),
@@ -270,7 +277,7 @@ def why_not_to_be_met(policy: MigrationPolicy) -> str:
         return "poll_interval: expected one minute or less; a number means seconds, so 0.5 is half a second"
     if (policy.stable_samples - 1) * policy.poll_interval >= policy.restart_deadline:
         return (
-            "restart_deadline: expected more than poll_interval times (stable_samples - 1): of so many looks in a row the last "
-            "comes that long after the first, and none is made after the deadline"
+            "restart_deadline: expected more than poll_interval times (stable_samples - 1): the last of that many "
+            "observations in a row comes that long after the first, and none is made after the deadline"
         )
     return ""

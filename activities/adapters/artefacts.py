@@ -59,11 +59,11 @@ class DirectoryArtefacts:
     def _why_not(self) -> str:
         """A directory that was written before has the artefacts of every report."""
         if any(self._root.glob("??/*")):
-            return "it has others. Was it cleaned, or put back from an older backup? Then"
+            return "it has others. If it was cleaned, or restored from an older backup,"
         return (
-            "it has none at all: this process was started with another KEEPERLESS_ARTEFACTS than the one that wrote it (where "
-            "that is not set, it is below the HOME of the process's user), or the directory was moved or cleaned. Give all "
-            "programs the same one, and restart this one. Where that is not it,"
+            "it has none at all: this process was started with another KEEPERLESS_ARTEFACTS than the one that wrote it (by "
+            "default it is below the HOME of the process's user), or the directory was moved or cleaned. Give all programs "
+            "the same one, and restart this one. If that is not the cause,"
         )
 
 

@@ -140,7 +140,7 @@ class EngineRunner:
         try:
             return await self._spark.run(job, session, tell)
         except (Transient, Permanent) as error:
-            self._log.warning("Spark has not compared: comparing in this process", check=job.id, why=str(error))
+            self._log.warning("Spark did not make the comparison: comparing in this process", check=job.id, why=str(error))
             return None
 
     async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:

@@ -61,7 +61,7 @@ class MessageEngine:
         try:
             return await self._spark.run_with(partial(_run_on_spark, job, on_progress), session, job.id)
         except (Transient, Permanent) as error:
-            self._log.warning("Spark has not compared: comparing in this process", check=job.id, why=str(error))
+            self._log.warning("Spark did not make the comparison: comparing in this process", check=job.id, why=str(error))
             return None
 
 

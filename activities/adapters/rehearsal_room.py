@@ -129,6 +129,6 @@ async def _ensure_ready(room: UnsharedRoom) -> None:
     try:
         told = await room.told()
     except Transient as error:
-        raise Permanent(f"no room could be had: {room.last_words}. {HOW}") from error
+        raise Permanent(f"no isolated room for the rehearsal: {room.last_words}. {HOW}") from error
     if isinstance(told, NotIsolated):
-        raise Permanent(f"no room could be had: {told.why}. {HOW}")
+        raise Permanent(f"no isolated room for the rehearsal: {told.why}. {HOW}")

@@ -125,7 +125,7 @@ class KazooTree:
             results: list[object] = sent.get(timeout=self._call_seconds)
         except (KazooException, KazooTimeoutError) as error:
             _close(self._client)
-            lost = f"no answer to the transaction on {paths} ({type(error).__name__}): look whether it happened"
+            lost = f"no answer to the transaction on {paths} ({type(error).__name__}): check whether it happened"
             raise Transient(f"ZooKeeper {self._ensemble}: {lost}") from error
         return results
 

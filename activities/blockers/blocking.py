@@ -227,7 +227,9 @@ def _as_seen_before(observation: Observation, spec: ClusterSpec, slow: Iterable[
 
 def _without(slow: Iterable[Unanswered], seen: BlockersSeen) -> BlockersSeen:
     hidden = {OF_PARTS[part.what] for part in slow if part.what in OF_PARTS}
-    words = (f"{part.what}: {part.why}; the migration's own looks have more time, and do not wait for it" for part in slow)
+    words = (
+        f"{part.what}: {part.why}; the migration's own observations have more time, and do not wait for it" for part in slow
+    )
     return seen.model_copy(
         update={
             "blockers": tuple(entry for entry in seen.blockers if (entry.code, entry.object) not in hidden),

@@ -30,7 +30,7 @@ LEFT_SECONDS = 1.5
 
 
 UNHEARD = (
-    "what the kernel of the machine of {} has said: only root may read it there (kernel.dmesg_restrict), and who is in "
+    "what the kernel of the machine of {} has logged: only root may read it there (kernel.dmesg_restrict), and users in "
     "group adm or systemd-journal"
 )
 

@@ -98,7 +98,7 @@ async def _try_acl(perch: Perch) -> None:
     name, broker = perch.name, perch.broker
     if await perch.client.denied_groups(broker) is None:
         if perch.has_authorizer:
-            raise Transient("the broker says that it has no authorizer, and its file names one")
+            raise Transient("the broker reports that it has no authorizer, and its file names one")
         return
     await (await perch.allowed()).deny_group(broker, name)
 

@@ -58,7 +58,7 @@ class Checking:
         beat.tell(*beat.earlier_sessions, session)
         left = [session_of(earlier, number) for earlier in beat.earlier_sessions for number in range(1, MOST_SESSIONS + 1)]
         for done, one in enumerate(left):
-            beat.note(0, "ending what an attempt that died has left on Spark", done, len(left))
+            beat.note(0, "ending what a dead attempt has left on Spark", done, len(left))
             await self._runner.interrupt(one)
         await asyncio.to_thread(sweep, self._work)
         beat.tell(session)

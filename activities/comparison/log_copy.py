@@ -29,7 +29,7 @@ async def copy_log(driver: NodeDriver, directory: str, cut: int | None, target: 
         if copied is not None:
             return copied
         await asyncio.to_thread(_empty, target)
-    raise Transient(f"{directory}: its files were deleted while they were copied, {LISTINGS} times in a row; look again")
+    raise Transient(f"{directory}: its files were deleted while they were copied, {LISTINGS} times in a row; try again")
 
 
 async def _copy(driver: NodeDriver, directory: str, cut: int | None, target: Path) -> int | None:
@@ -61,7 +61,9 @@ def wanted(names: tuple[str, ...], cut: int) -> tuple[str, ...]:
     begin = int(checkpoints[-1][:20]) if checkpoints else 0
     segments = _named(SEGMENT, names)
     if not segments or int(segments[0][:20]) > begin:
-        raise Transient(f"what the image before offset {cut} is made of is not in the log any more: look again, further on")
+        raise Transient(
+            f"the records that the image before offset {cut} is made of are no longer in the log: try again, further on"
+        )
     followed = [int(name[:20]) for name in segments[1:]]
     needed = [name for name, after in zip(segments, [*followed, None], strict=True) if after is None or after > begin]
     return (*checkpoints[-1:], *needed)

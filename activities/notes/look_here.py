@@ -37,7 +37,7 @@ async def look_here(noted: Mapping[str, Mapping[str, str]] | None = None) -> dic
         told: dict[str, Any] = json.loads(done.stdout)
         told["facts"][PLACE] = place
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:  # no thread, no process, no answer
-        raise CannotLook(f"this machine was not looked at: {error}") from error
+        raise CannotLook(f"this machine was not observed: {error}") from error
     return told
 
 

@@ -120,7 +120,7 @@ class MachineNotes:
         node, identity = cluster.spec.node(view.id), view.process.identity if view.process is not None else None
         at, told = datetime.now(UTC), await self._look(node, identity)
         if not told["has_process"]:
-            raise CannotLook("its process has gone meanwhile, or may not be looked at")
+            raise CannotLook("its process has ended meanwhile, or may not be inspected")
         return MachineNote(about=cluster.spec.node_name(view.id), at=at, identity=identity, facts=told["facts"])
 
     async def _take_server(self, member: ZooKeeperMemberSpec, name: str) -> MachineNote:

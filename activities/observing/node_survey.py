@@ -193,7 +193,7 @@ async def run_program(
         last = (ran.errors.strip().splitlines() or ["without a word"])[-1]
         raise CannotLook(f"python3 has ended with {ran.exit_code}: {last[:300]}")
     if not ran.output.rstrip().endswith("}"):
-        raise Transient("the answer of the look at a node is not whole")
+        raise Transient("the answer of a node's observation is not complete")
     return ran.output
 
 

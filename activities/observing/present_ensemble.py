@@ -72,7 +72,7 @@ async def newest_told(zookeepers: ZooKeepers, connect: str) -> Newest:
         if mute
         else f"none of {', '.join(addresses)} answers"
     )
-    return Newest(zxid, f"no server says how new the ensemble is (srvr): {who}")
+    return Newest(zxid, f"no server reports how new the ensemble is (srvr): {who}")
 
 
 async def said_of_itself(zookeepers: ZooKeepers, address: str) -> dict[str, str] | None:

@@ -29,7 +29,7 @@ LIMITS = {"request.timeout.ms": "8000", "default.api.timeout.ms": "12000"}
 SMALL = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
 MOST_ASKED = 3
 """At once: each is a JVM on a controller's host."""
-NOT_ASKED = f"Kafka's own tool had no answer of theirs, and {MOST_ASKED} at most are asked one by one"
+NOT_ASKED = f"Kafka's own tool got no answer from them, and {MOST_ASKED} at most are asked one by one"
 ANSWERED = re.compile(r"^\S+ \(id: (\d+) rack: .*\) -> \(", re.MULTILINE)
 CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)\b.*)", re.MULTILINE)
 

@@ -48,7 +48,7 @@ async def try_java(
     found = JavaTrial.model_validate_json(answer)
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
     if foreign and not found.untried:
-        told["untried"] = f"its file has values from {', '.join(foreign)}, which no trial asks: only its java was tried"
+        told["untried"] = f"its file has values from {', '.join(foreign)}, which a trial cannot ask: only its java was tried"
     return found.model_copy(update={"stage": stage, "overridden": tuple(one.key for one in overrides.told), **told})
 
 

@@ -117,7 +117,7 @@ async def _chain(asked: NodeSettings, settings: Mapping[str, str], *, needs_key:
 async def _trusted(asked: NodeSettings, settings: Mapping[str, str]) -> list[x509.Certificate]:
     inline, path = (settings.get(f"ssl.truststore.{name}", "").strip() for name in ("certificates", "location"))
     if not inline and not path:
-        raise NotSeen("ssl.truststore.location is not set: then Java's own truststore is used, which was not looked at")
+        raise NotSeen("ssl.truststore.location is not set: then Java's own truststore is used, which was not checked")
     if _kind(settings, "truststore") == "PEM":
         return _read(inline or await _file(asked, path, "truststore"), "truststore")
     return _read(await _listed(asked, settings, "truststore"), "truststore")
@@ -126,7 +126,7 @@ async def _trusted(asked: NodeSettings, settings: Mapping[str, str]) -> list[x50
 def _kind(settings: Mapping[str, str], store: str) -> str:
     engine = settings.get("ssl.engine.factory.class", "").strip()
     if engine:
-        raise NotSeen(f"ssl.engine.factory.class={engine}: what that does with stores only it knows")
+        raise NotSeen(f"ssl.engine.factory.class={engine}: only that class knows how it uses stores")
     names = (f"ssl.{store}.{name}" for name in ("location", "password", "type", "key"))
     elsewhere = [name for name in (*names, "ssl.key.password") if ELSEWHERE in settings.get(name, "")]
     if elsewhere:
@@ -158,7 +158,7 @@ async def _file(asked: NodeSettings, path: str, what: str) -> str:
     except Permanent as error:
         raise NotSeen(str(error)) from error
     if file is None:
-        raise Wrong(f"{what} {path} is not there")
+        raise Wrong(f"{what} {path} does not exist")
     return file.content.decode(ENCODING)
 
 

@@ -68,7 +68,7 @@ async def _why_one(
     found = differing(cluster.spec.node_name(node.id), node.properties_file, edits)
     if found is None or not blockers_in([found], policy):
         return None
-    return f"{found.object}: {found.observed}. Nothing was stopped: the restart would put that into force. {found.fix}"
+    return f"{found.object}: {found.observed}. Nothing was stopped: the restart would apply that. {found.fix}"
 
 
 def _is_just_written(mark: RollMark, file: FileContent, process: Process) -> bool:

@@ -207,7 +207,7 @@ class FakeCluster:
         if self.nodes[broker_id].process is None:
             raise Transient("it accepts no connection within 1 s")
         if self.faults.silent_kafka or broker_id in self.faults.mute_brokers or broker_id not in self.serving():
-            words = f"it takes our connection, and answers no request within {seconds:g} s"
+            words = f"it accepts the connection, but answers no request within {seconds:g} s"
             raise Transient(words, obstacle=Obstacle.LATE)
 
     async def open_client(self, cluster: ClusterRecord) -> FakeClient:

@@ -24,7 +24,7 @@ from playground.fakes.spec import fake_spec
 
 METADATA, API_VERSIONS = 3, 18
 UNSUPPORTED_VERSION = 35
-SAYS_NOTHING = "it takes our connection, and answers no request within 0.5 s"
+SAYS_NOTHING = "it accepts the connection, but answers no request within 0.5 s"
 
 
 def answer_of(request: bytes) -> bytes:

@@ -248,7 +248,7 @@ async def test_a_transaction_whose_answer_is_lost_happened_whole_or_not_at_all(
     write_tree(user, chroot)
     opened = await ensembles(call_seconds=1.0).connect(zookeeper)
     with frozen(ensemble, 3):
-        with pytest.raises(Transient, match="look whether it happened"):
+        with pytest.raises(Transient, match="check whether it happened"):
             await opened.commit([SetZnode("/a", b"third", 1), DeleteZnode("/a/x", 0)])
         with pytest.raises(Transient, match="nothing was sent"):
             await opened.commit([SetZnode("/a", b"third", 1)])

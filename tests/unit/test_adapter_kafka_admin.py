@@ -126,7 +126,7 @@ def test_a_broker_that_is_listed_and_takes_no_connection_is_told_with_its_addres
     monkeypatch.setattr(kafka_admin, "is_anybody_there", lambda server: server != "10.0.0.2:9")
     brokers = [SimpleNamespace(node_id=b, host=f"10.0.0.{b}", port=9) for b in (1, 2)]
     listed: Any = SimpleNamespace(cluster_id="abc", brokers=brokers)
-    with pytest.raises(BrokerApart, match="accepts no connection of ours") as raised:
+    with pytest.raises(BrokerApart, match="accepts no connection of Keeperless") as raised:
         kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({1: [1, 2]})), listed)
     assert (raised.value.broker_id, raised.value.address) == (2, "10.0.0.2:9")
 

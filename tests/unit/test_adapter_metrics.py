@@ -310,7 +310,7 @@ async def test_of_a_page_that_does_not_come_in_time_it_is_told_what_it_is_full_o
 
         assert await is_late()
         assert await is_late()
-        assert ("late: " in told[0], "no answer yet to what was asked" in told[1], late.asked) == (True, True, 1)
+        assert ("late: " in told[0], "no answer yet to a request" in told[1], late.asked) == (True, True, 1)
         late.may_answer.set()
         async with asyncio.timeout(60):
             while await is_late():

@@ -214,7 +214,7 @@ async def test_what_a_dead_attempt_has_left_is_ended_and_removed(walk: Walk, run
     assert runner.interrupted == [str(uuid5(UUID(dead), str(number))) for number in range(1, LOOKS + 1)]
     (ours,) = {session for sessions, _, _ in beats for session in sessions} - {dead}
     assert beats[0][:2] == ((dead, ours), 0)
-    assert ("ending what an attempt that died has left on Spark", LOOKS - 1, LOOKS) in [
+    assert ("ending what a dead attempt has left on Spark", LOOKS - 1, LOOKS) in [
         (details.get("stage"), details.get("done"), details.get("total")) for *_, details in beats
     ]
     assert runner.sessions == [str(uuid5(UUID(ours), "1"))]

@@ -220,7 +220,7 @@ def test_an_address_that_its_machine_has_lost_is_named_first_and_nobody_restarts
 
 
 def test_a_broker_whose_answers_arrive_changed_is_left_running() -> None:
-    odd = Asked("127.0.0.1:9094", "what comes back cannot be read as an answer of Kafka's", Obstacle.GARBLED)
+    odd = Asked("127.0.0.1:9094", "its answer is not one of Kafka's protocol", Obstacle.GARBLED)
     (entry,) = entries(silent(DUAL), asked={1: WELL, 2: odd, 3: WELL})
     assert entry.object == "broker-2"
     assert "leave the broker running" in entry.fix
@@ -245,7 +245,7 @@ def test_where_brokers_answer_too_late_their_logs_are_asked_why() -> None:
     assert "RequestHandlerAvgIdlePercent" in entry.fix
 
 
-MUTE = Asked("127.0.0.1:9094", "it takes our connection, and answers no request within 2 s", Obstacle.LATE)
+MUTE = Asked("127.0.0.1:9094", "it accepts the connection, but answers no request within 2 s", Obstacle.LATE)
 WELL = Asked("127.0.0.1:9093")
 
 
@@ -319,7 +319,7 @@ def test_what_it_lacked_long_ago_or_what_keeps_nobody_out_is_no_cause(seen: str)
         logs = {2: ("[2026-11-20 03:00:00,000] ERROR x", heap, "[2026-11-26 03:00:00,000] INFO all is well")}
         (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, logs=logs)
     else:
-        barred = Asked("127.0.0.1:9094", "it does not take our login", Obstacle.FORBIDDEN)
+        barred = Asked("127.0.0.1:9094", "it rejects the login", Obstacle.FORBIDDEN)
         (entry,) = entries(silent(DUAL), asked={1: WELL, 2: barred}, logs={2: ("[2026-11-20 03:00:00,000] ERROR x", heap)})
     assert entry.object == "broker-2"
     assert "-Xmx" not in entry.fix
@@ -412,7 +412,7 @@ def test_the_one_broker_that_does_not_answer_is_named_with_those_that_do(about: 
     (entry,) = entries(silent(DUAL, "no answer within 5 s", **about), asked={1: WELL, 2: MUTE, 3: WELL})
     assert (entry.code, entry.object) == ("part-unknown", "broker-2")
     assert entry.observed.startswith(
-        "asked by itself at 127.0.0.1:9094, it takes our connection, and answers no request within 2 s; broker-1, "
+        "asked by itself at 127.0.0.1:9094, it accepts the connection, but answers no request within 2 s; broker-1, "
         "broker-3 answer"
     )
     assert "restart broker-2 once its partitions can spare it" in entry.fix

@@ -116,7 +116,7 @@ def test_a_rehearsal_that_is_cut_short_before_a_copy_has_passed_is_not_verified(
     [
         (0, 0.0, ""),
         (1, 301.0, ""),
-        (1, 299.0, "after 1 round the time was over"),
+        (1, 299.0, "after 1 round the time was up"),
         (15, 301.0, ""),
         (16, 9999.0, "16 rounds were made, and no more are"),
     ],

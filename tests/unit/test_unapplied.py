@@ -143,7 +143,7 @@ async def test_a_broker_whose_file_was_edited_before_its_roll_runs_on() -> None:
     before = cluster.restarts[cluster.spec.node_name(node_id)]
     outcome = await rolled(cluster, scene)
     assert "num.io.threads: runs with no such line, the file has " in (outcome.blocked or "")
-    assert "Nothing was stopped: the restart would put that into force" in (outcome.blocked or "")
+    assert "Nothing was stopped: the restart would apply that" in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node_id)] == before
 
 

@@ -72,7 +72,7 @@ class BrokerAdmin:
             other = client.ask(broker_id)
         except KafkaError as error:
             if time.monotonic() >= until:
-                words = f"it takes our connection, and answers no request within {seconds:g} s"
+                words = f"it accepts the connection, but answers no request within {seconds:g} s"
                 raise Transient(words, obstacle=Obstacle.LATE) from error
             obstacle, words = obstacle_at_one(error)
             raise Transient(words or f"it answers with an error ({type(error).__name__})", obstacle=obstacle) from error
@@ -223,7 +223,7 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
         address = f"{broker.host}:{broker.port}"
         try:
             if not is_anybody_there(address):
-                words = f"{who} is listed as alive, and accepts no connection of ours at {address}"
+                words = f"{who} is listed as alive, but accepts no connection of Keeperless at {address}"
                 raise BrokerApart(f"{words} within {ANYBODY_THERE_SECONDS:g} s", broker.node_id, address)
             seen = brokers_in(client.metadata(topics=[], node_id=broker.node_id))
         except Unresolved as error:
@@ -234,5 +234,5 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
                 raise
             raise BrokerApart(f"{who} at {address}: {words}", broker.node_id, obstacle=obstacle) from error
         if seen != expected:
-            said = f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again"
+            said = f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; observe again"
             raise BrokerApart(said, broker.node_id, listed=frozenset(seen[1] | expected[1]))

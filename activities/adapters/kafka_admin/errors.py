@@ -36,9 +36,9 @@ NEVER_WORKS = (
 )
 
 WORDS: dict[type[KafkaError], str] = {
-    UnknownError: "a broker fails at our request, with an error of its own",
+    UnknownError: "a broker fails on the request, with an internal error",
     KafkaConnectionError: "closes our connection, or cannot be reached",
-    NodeNotReadyError: "takes our connection, and gives no answer on it",
+    NodeNotReadyError: "accepts the connection, and does not answer on it",
     KafkaTimeoutError: "gives no answer in time",
     RequestTimedOutError: "gives no answer in time",
 }
@@ -55,15 +55,17 @@ def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
     if isinstance(error, InvalidReceiveError):
         return Obstacle.TLS, "it does not speak security.protocol of client_properties"
     if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
-        return Obstacle.FORBIDDEN, f"it does not take our login ({error})"
+        return Obstacle.FORBIDDEN, f"it rejects the login ({error})"
     if isinstance(error, KafkaProtocolError):
-        return Obstacle.GARBLED, f"what comes back cannot be read as an answer of Kafka's ({type(error).__name__})"
+        return Obstacle.GARBLED, f"its answer is not one of Kafka's protocol ({type(error).__name__})"
     if type(error) in LATE:
         return Obstacle.LATE, f"it {WORDS[type(error)]}"
     return None, ""
 
 
-USED_UP = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
+USED_UP = (
+    "a quota (controller_mutation_rate) of the user or client that Keeperless connects as, or of the default one, is used up"
+)
 
 
 SAID = 300
@@ -76,9 +78,9 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
     try:
         yield
     except NEVER_WORKS as error:
-        raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
+        raise Permanent(f"{where}: not authorized ({type(error).__name__}); correct client_properties or the ACLs") from error
     except (NoConnection, SaslAuthenticationFailedError) as error:
-        raise NotLetIn(f"{where}: no connection can be made ({error}); look at client_properties") from error
+        raise NotLetIn(f"{where}: no connection can be made ({error}); check client_properties") from error
     except UnknownTopicOrPartitionError as error:
         about = f" ({error.args[0]})" if error.args else ""
         raise Absent(f"{where}: knows no such topic or partition{about}") from error
@@ -89,6 +91,6 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         raise Transient(f"{where}: a policy of its own refuses it: {said}", obstacle=Obstacle.POLICY) from error
     except KafkaError as error:
         if isinstance(error, NodeNotReadyError) and "throttle" in str(error):  # as long as the answer before has said
-            raise Transient(f"{where}: has us wait, for {USED_UP}", obstacle=Obstacle.QUOTA) from error
+            raise Transient(f"{where}: throttles the request, because {USED_UP}", obstacle=Obstacle.QUOTA) from error
         told = WORDS.get(type(error), "does not answer as expected")
         raise Transient(f"{where}: {told} ({type(error).__name__})") from error

@@ -23,7 +23,7 @@ def leaders_of(metadata: MetadataResponse, is_wanted: Callable[[str], bool]) -> 
             continue
         for partition in topic.partitions:
             if topic.error_code or partition.leader_id not in alive:
-                raise Transient(f"partition {topic.name}-{partition.partition_index}: has no leader now; look again")
+                raise Transient(f"partition {topic.name}-{partition.partition_index}: has no leader now; observe again")
             found.setdefault(partition.leader_id, []).append((topic.name, partition.partition_index))
     return found
 

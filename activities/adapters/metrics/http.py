@@ -54,7 +54,7 @@ class Exchange:
             since, asking = before
             await asyncio.wait({asking}, timeout=self._seconds * OF_ALL_FOR_THE_LAST)
             if not asking.done():
-                asked = f"{where}: no answer yet to what was asked {time.monotonic() - since:.0f} s ago{self._told_of(url)}"
+                asked = f"{where}: no answer yet to a request of {time.monotonic() - since:.0f} s ago{self._told_of(url)}"
                 raise Transient(asked, obstacle=Obstacle.LATE)
         try:
             async with asyncio.timeout_at(until):
@@ -67,7 +67,7 @@ class Exchange:
         except httpx.HTTPError as error:
             raise _unanswered(where, error) from error
         if response.status_code in REFUSALS:
-            raise Transient(f"{where}: refuses us with status {response.status_code}", obstacle=Obstacle.FORBIDDEN)
+            raise Transient(f"{where}: refuses the request with status {response.status_code}", obstacle=Obstacle.FORBIDDEN)
         if response.status_code != httpx.codes.OK:
             message = f"{where}: answered with status {response.status_code}, expected 200{_said(response.text)}"
             raise Transient(message, obstacle=Obstacle.ANOTHERS)

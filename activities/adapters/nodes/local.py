@@ -41,16 +41,17 @@ PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, File
 PERMANENT_CODES = frozenset({errno.EXDEV})
 """A name on another file system: that is a copy, not a new name."""
 ADVICE = {
-    errno.EPERM: "where the worker is not root, it has to be the owner, or root. Not even root may where the file or its "
-    "folder is immutable or append-only (`lsattr -d`, then `chattr -i`), or a security module or a container forbids it",
+    errno.EPERM: "if the worker is not root, it has to be the owner, or root. Not even root may if the file or its "
+    "directory is immutable or append-only (`lsattr -d`, then `chattr -i`), or a security module or a "
+    "container forbids it",
     errno.EACCES: "give the worker access, or correct the path",
-    errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
+    errno.EROFS: "mount it for writing; if others can write there, only the worker may not (ProtectSystem= or "
     "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
-    errno.EAGAIN: "it can start no process: raise TasksMax= of the unit of keeperless-activities (pids.max), or ulimit -u",
+    errno.EAGAIN: "it cannot start a process: raise TasksMax= of the unit of keeperless-activities (pids.max), or ulimit -u",
     errno.EBUSY: "it is a mount of its own (`findmnt` shows its source: a volume of a container, /etc/fstab, a "
     "configuration tool), and a mount cannot be replaced, renamed or removed: mount its directory instead, or "
     "unmount it there. Nothing was replaced, and the migration continues by itself",
-    errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or make room",
+    errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or free some of it",
 }
 
 

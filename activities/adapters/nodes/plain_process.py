@@ -66,9 +66,7 @@ LANGUAGE = ("LANG", "LC_")
 """Variables of a node's environment by which the system's errors are called."""
 
 REFUSED = "not permitted"
-MAY_NOT = (
-    "; who starts and stops it has to be its user or root, or to have CAP_KILL (User=, CapabilityBoundingSet= of the unit)"
-)
+MAY_NOT = "; the worker has to be its user or root, or to have CAP_KILL (User=, CapabilityBoundingSet= of the unit)"
 
 Signal = Literal["TERM", "KILL"]
 

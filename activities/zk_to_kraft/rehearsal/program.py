@@ -100,7 +100,7 @@ def why_no_round(made: int, seconds_left: float, limits: RehearsalLimits) -> str
     if made >= limits.max_rounds:
         return f"{counted(made, 'round')} were made, and no more are"
     if made and seconds_left < limits.round_deadline.total_seconds():
-        return f"after {counted(made, 'round')} the time was over"
+        return f"after {counted(made, 'round')} the time was up"
     return ""
 
 

@@ -47,8 +47,8 @@ from domain.zk_to_kraft.rehearsal.outcome import refusal
 from domain.zk_to_kraft.rehearsal.trials import Outcome
 
 NO_MEMBERS = (
-    "nothing says where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, and "
-    "data_log_dir where it has one)"
+    "it is unknown where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, "
+    "and data_log_dir if it has one)"
 )
 LIMITS = RehearsalLimits()
 SILENCE = timedelta(minutes=5)
