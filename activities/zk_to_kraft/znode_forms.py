@@ -157,7 +157,7 @@ def acls(data: bytes) -> None:
 
 def _one_of(entry: Mapping[str, Any], key: str, known: frozenset[str], number: int) -> None:
     if _text(entry, key).upper() not in known:
-        raise Unreadable(f"the {key} of ACL {number} is unknown to Kafka")
+        raise Unreadable(f"the {key} of ACL {number} is not one that Kafka knows")
 
 
 def token(data: bytes) -> None:

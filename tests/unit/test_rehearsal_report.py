@@ -45,7 +45,7 @@ from playground.example import example_cluster
         ("/config/users/u", "the value of producer_byte_rate is no number", Effect.ABORTS),
         ("/config/users/u", "is no JSON", Effect.LOSES),
         ("/kafka-acl/Topic/t", "the principal of ACL 1 has no type; expected Type:name, such as User:name", Effect.ABORTS),
-        ("/kafka-acl/Topic/t", "the operation of ACL 1 is unknown to Kafka", Effect.LOSES),
+        ("/kafka-acl/Topic/t", "the operation of ACL 1 is not one that Kafka knows", Effect.LOSES),
         ("/config/clients/c", "speed is not a quota that Kafka knows there", Effect.HANGS),
         ("/kafka-acl/Group/a/b", f"{SLASH}: the copy reads no deeper", Effect.HANGS),
     ],

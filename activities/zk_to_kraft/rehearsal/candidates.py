@@ -9,7 +9,7 @@ from domain.observed.observation import Suspect
 from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect
 
 ALL = 1_000_000
-NO_QUOTA = "is no quota"
+NO_QUOTA = "is not a quota"
 ENCRYPTED = b"encryptedPassword:"
 MISFIT = "has an encrypted password that password.encoder.secret does not open"
 DETAIL = re.compile(r"\d+|'[^']*'|such as .*")
