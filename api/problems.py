@@ -39,7 +39,7 @@ class ProblemKind(Enum):
     BEGIN_NOT_NAMED = (409, "A resume would begin what cannot be undone")
     COMMAND_REFUSED = (409, "The migration refused the command")
     ROLLBACK_REFUSED = (409, "The migration refused the rollback")
-    NO_WAY_BACK = (409, "A rollback is not possible any more")
+    NO_WAY_BACK = (409, "A rollback is not possible now")
     CALL_UNDER_WAY = (409, "The same call is still running")
     BODY_TOO_LARGE = (413, "The body is too large")
     WRONG_HOST = (421, "The request is meant for another host")

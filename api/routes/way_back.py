@@ -16,7 +16,7 @@ from api.web_pages import is_for_browser, web_page
 from api.wiring import UsableWiring
 from domain.questions import RollbackPreview, Runbook
 
-router = APIRouter(prefix="/migrations/{migration_id}", tags=["way back"])
+router = APIRouter(prefix="/migrations/{migration_id}", tags=["rollback"])
 
 
 @router.get("/rollback-preview", response_model=RollbackPreview, responses=described(HTML))

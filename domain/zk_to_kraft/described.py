@@ -30,7 +30,7 @@ EFFECTS: dict[str, tuple[ActivityName, str]] = {
         ActivityName.FAIL_OVER,
         "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
     ),
-    StepAction.LEAVE_KRAFT: (ActivityName.LEAVE_KRAFT, "Hand the cluster from KRaft back to ZooKeeper"),
+    StepAction.LEAVE_KRAFT: (ActivityName.LEAVE_KRAFT, "Revert window: KRaft gives way to ZooKeeper"),
     StepAction.WIPE: (ActivityName.WIPE, "Remove what the KRaft controllers have left"),
     StepAction.RELEASE_CONFIGURATION: (
         ActivityName.RELEASE_CONFIGURATION,

@@ -277,7 +277,7 @@ CATALOGUE: tuple[Guard, ...] = (
     ),
     Guard(
         "GF18",
-        "The order of the window in a rollback",
+        "The order of the revert window",
         "Drain, fence, kill, prove the controllers dead, and read their logs for what ZooKeeper lacks. Then one transaction "
         "raises `/controller_epoch` and deletes `/migration` and `/controller`. Then wait until a broker is seen to become "
         "controller.",

@@ -95,7 +95,7 @@ def why_no_way_back(observation: Observation, situation: Situation, spec: Cluste
         whys = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
         return (
             f"The state of {', '.join(silent)} is unknown ({whys}). Restore access to it, or put an empty machine in the "
-            "place of a host that is lost for good (docs/way-back.md). Then ask for the preview again."
+            "place of a host that is lost for good (docs/rollback.md). Then ask for the preview again."
         )
     made = frozenset(c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT)
     return why_not_removed(observation, spec, made)

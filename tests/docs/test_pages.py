@@ -118,7 +118,7 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
 
 def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -> None:
-    page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "rollback.md").read_text(encoding="utf-8")
     named = re.findall(r'name=f?"([a-z-]+?)(?:\{name\})?"', LOSSES.read_text(encoding="utf-8"))
     assert len(named) > 2
     losses = {METADATA_CHANGES, NEVER_WRITTEN, DRIFT, TOPIC_IDS} | {f"{name}<node>" for name in named}
@@ -132,7 +132,7 @@ def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -
 def test_the_way_backs_calls_are_those_of_the_api() -> None:
     """In page and README: every address that is named, with or without an id, is in the API's document."""
     known = {(m.upper(), p.replace("{migration_id}", "{id}")) for p, ms in openapi.document()["paths"].items() for m in ms}
-    for page in ("docs/way-back.md", "README.md"):
+    for page in ("docs/rollback.md", "README.md"):
         text = (REPOSITORY / page).read_text(encoding="utf-8")
         named = set(re.findall(r"\b(GET|POST|PUT) (/[a-z{}/-]+)", text))
         called = re.findall(r"curl -s( -X POST)? http://127.0.0.1:8080(/[a-zA-Z$/-]+)", text)
@@ -142,7 +142,7 @@ def test_the_way_backs_calls_are_those_of_the_api() -> None:
 
 
 def test_the_way_backs_bodies_are_what_the_api_takes() -> None:
-    page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "rollback.md").read_text(encoding="utf-8")
     bound, held = (json.loads(body) for body in re.findall(r"-d '(.+?)'", page))
     RollbackRequest.model_validate(bound | {"preview_hash": "0" * 64})
     assert MigrationRequest.model_validate(held).hold

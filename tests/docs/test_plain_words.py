@@ -27,7 +27,7 @@ RULES = {
     "say fix": re.compile(r"\bmend(?:s|ed|ing)?\b", re.IGNORECASE),
     "say again": re.compile(r"\banew\b"),
     "say who it is, by role": re.compile(r"\b(?:nobody|somebody|whom|who(?:m)?ever)\b", re.IGNORECASE),
-    "say rollback": re.compile(r"\b(?:ways? back|le(?:d|ads?) back|revert(?:s|ed|ing)?)\b", re.IGNORECASE),
+    "say rollback": re.compile(r"\b(?:ways? back|le(?:d|ads?) back|revert(?:s|ed|ing)?)\b(?! window)", re.IGNORECASE),
     "say unresponsive, or stopped": re.compile(r"\b(?:stands?|standing|stood) still\b"),
     "say continue": re.compile(r"\bgo(?:es)? on\b"),
     "say observation": re.compile(

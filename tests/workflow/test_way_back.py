@@ -101,7 +101,7 @@ async def test_people_see_where_it_goes(small: Any, originals: dict[int, Any]) -
     small.drivers.of[1].release("stop")
     await ensure_back(small, originals)
     summaries = [summary for history in await small.histories() for summary in small.summaries(history)]
-    assert summaries.count("Hand the cluster from KRaft back to ZooKeeper") == 1
+    assert summaries.count("Revert window: KRaft gives way to ZooKeeper") == 1
 
 
 # ---- at any moment ----
