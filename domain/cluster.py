@@ -54,7 +54,7 @@ class LocalTransport(SpecModel):
 class PlainProcess(SpecModel):
     """The node is one process, started by a command and known by a pid file.
 
-    The command runs in a session of its own, so the node outlives whoever started it. It is given as a list of
+    The command runs in a session of its own, so the node outlives its starter. It is given as a list of
     arguments (no shell) and must stay in the foreground. `{properties}` in an argument stands for the path of the
     node's properties file.
     """
