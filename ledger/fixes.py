@@ -53,9 +53,10 @@ NOT_LET_IN = (
     f"CONNECTION LIMIT or PgBouncer's max_client_conn. If it starts up or shuts down, wait for it. {NOTHING_LOST}"
 )
 SILENT = (
-    "Find out from this machine where the connection ends (`pg_isready -h HOST -p PORT`). Its host is down or unresponsive, "
-    "a firewall or a security group drops packets, the name still leads to the server from before a failover (`getent "
-    f"hosts`), or a pooler in front of it has no connection left (PgBouncer: SHOW POOLS). No lock blocks it. {NOTHING_LOST}"
+    "Find out from this machine where the connection ends (`pg_isready -h HOST -p PORT`). Possible causes: its host is down "
+    "or unresponsive; a firewall or a security group drops packets; the name still leads to the server from before a "
+    "failover (`getent hosts`); a pooler in front of it has no connection left (PgBouncer: SHOW POOLS). No lock blocks it. "
+    f"{NOTHING_LOST}"
 )
 STANDS_STILL = (
     "Check the load and the disk of the server (`top`, `iostat -x`, dmesg), and the network to it: it accepted the "

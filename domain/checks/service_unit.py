@@ -199,8 +199,8 @@ CHECKS = (
         "whether that user lingers, for a session KillUserProcesses of logind. Before each stop also whether the "
         "node's directories are writable inside that unit, whose sandbox, CPU limit and system call filter a new "
         "process inherits. Files to which the start command appends are opened in the same way, without a change. "
-        "Owner, group and mode of the node's file, jars and data are compared with the user to which its start "
-        "command switches (setpriv, runuser, sudo, gosu …), or else with its present user",
+        "Owner, group and mode of the node's file, jars and data are compared with the node's user: the one to which "
+        "its start command switches (setpriv, runuser, sudo, gosu …), or else the present one",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

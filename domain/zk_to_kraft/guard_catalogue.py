@@ -41,14 +41,14 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF02",
         "The cluster is healthy before each node",
-        "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
-        "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
-        "below `min.insync.replicas`. This is observed again right before the effect. Then Keeperless checks that the node "
-        "can start again: a JVM starts there and accepts its next file (PF45), the file is its own and matches what the "
-        "process runs with (PF44), `/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers "
-        "serve, with its id, because an elected controller makes up missing ids. It also checks that the other nodes work: "
-        "a node whose disk hangs, or whose packets are lost, still counts as in sync for `replica.lag.time.max.ms`, but its "
-        "kernel knows immediately.",
+        "Before every restart each node runs and serves, all controllers follow one leader, every broker is registered, "
+        "every partition has its leader and all replicas, and none would fall below `min.insync.replicas`. Files are as "
+        "this migration left them. This is observed again right before the effect. Then Keeperless checks that the node can "
+        "start again. A JVM starts there and accepts its next file (PF45), the file is its own and matches what the process "
+        "runs with (PF44), and `/cluster/id` in ZooKeeper is the cluster's. ZooKeeper has every topic that brokers serve, "
+        "with its id, because an elected controller makes up missing ids. It also checks that the other nodes work: a node "
+        "whose disk hangs, or whose packets are lost, still counts as in sync for `replica.lag.time.max.ms`, but its kernel "
+        "knows immediately.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -309,8 +309,8 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF22",
         "The end is observed",
-        "A migration succeeds when the gauge says POST_MIGRATION, every broker runs in KRaft mode and every controller runs "
-        "without the flag, each from a file that fits that stage and has no key of the migration. Before that, what "
+        "A migration succeeds when the gauge says POST_MIGRATION and every broker runs in KRaft mode, every controller "
+        "without the flag. Each runs from a file that fits that stage and has no key of the migration. Before that, what "
         "ZooKeeper had when KRaft stopped writing to it is compared once with KRaft's log from there to now. A difference "
         "that this log does not explain is an `alert` event; the migration has still succeeded, and nothing is undone.",
         (

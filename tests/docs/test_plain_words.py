@@ -16,7 +16,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent.parent
 ALLOWED = Path(__file__).with_name("not_yet_plain.toml")
 ROOMS = ("domain", "workflows", "activities", "api", "ledger", "spark", "console", "playground")
-LONGEST_FIX = 600
+LONGEST_FIX, LONGEST_SENTENCE = 600, 32
 START = r"(?:^|[.!?:;]\s+)"
 RULES = {
     "begin with the subject": re.compile(
@@ -64,7 +64,17 @@ def faults_of_python(source: str) -> list[str]:
     texts = [(text.lineno, said(text)) for text in texts_of(tree)]
     fixes = [word.value for word in ast.walk(tree) if isinstance(word, ast.keyword) and word.arg == "fix"]
     long = [f"{fix.lineno}: a fix of {len(said(fix))} characters" for fix in fixes if len(said(fix)) > LONGEST_FIX]
-    return long + [f"{line}: {fault}" for line, text in texts if len(text.split()) > 3 for fault in faults_of(text)]
+    faults = [
+        (line, fault) for line, text in texts if len(text.split()) > 3 for fault in faults_of(text) + long_sentences(text)
+    ]
+    return long + [f"{line}: {fault}" for line, fault in faults]
+
+
+def long_sentences(text: str) -> list[str]:
+    """Those of prose: what has lines or alternatives is a program's or a pattern's text, and has no article in it."""
+    sentences = re.split(r"(?<=[.!?;:])\s+", CODE.sub("`", text)) if not re.search(r"\n|\w\|\w", text) else []
+    counts = [len(sentence.split()) for sentence in sentences if re.search(r"\b(?:the|a)\b", sentence)]
+    return [f"a sentence of {count} words" for count in counts if count > LONGEST_SENTENCE]
 
 
 def read_by_people() -> Iterator[Path]:
@@ -115,6 +125,10 @@ def test_a_riddle_is_found(text: str) -> None:
 
 def test_a_long_fix_is_found() -> None:
     assert faults_of_python(f"Finding(fix={'x' * 601!r})") == ["1: a fix of 601 characters"]
+
+
+def test_a_long_sentence_is_found() -> None:
+    assert faults_of_python(f"WAIT = {'the broker waits ' * 11!r}") == ["1: a sentence of 33 words"]
 
 
 def test_docstrings_and_code_are_not_texts() -> None:
