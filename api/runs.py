@@ -99,6 +99,7 @@ async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
         WORKFLOW_TYPE,
         MigrationInput(
             migration_id=record.id,
+            kind=record.kind,
             cluster=record.cluster,
             policy=record.policy,
             is_held=is_held,

@@ -65,7 +65,7 @@ class ActivityName(StrEnum):
     FIND_BLOCKERS = "find_blockers"
 
 
-WORKFLOW_TYPE = "ZkToKraftMigration"
+WORKFLOW_TYPE = "Migration"
 
 
 def workflow_id(cluster_id: str) -> str:

@@ -135,6 +135,7 @@ class Calls:
             how.activity,
             CheckRequest(
                 report_id=f"{request.migration_id}.{number}",
+                kind=request.kind,
                 cluster=request.cluster,
                 check=CheckName(how.check or ""),
                 migration_id=request.migration_id,
@@ -186,6 +187,7 @@ class Calls:
             ActivityName.ACCEPT_ROLLBACK,
             RollbackRequest(
                 migration_id=self.request.migration_id,
+                kind=self.request.kind,
                 cluster=self.request.cluster,
                 generation=self.generation,
                 command_id=command_id,

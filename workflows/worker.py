@@ -17,7 +17,7 @@ from console.worker_settings import WorkerSettings
 from domain.contracts import TaskQueue
 from ledger.errors import LedgerMisuse
 from ledger.worker_heartbeat import beating, ledger_as_it_is
-from workflows.zk_to_kraft import ZkToKraftMigration
+from workflows.migration import Migration
 
 RUNNER = SandboxedWorkflowRunner(
     restrictions=SandboxRestrictions.default.with_passthrough_modules(
@@ -54,7 +54,7 @@ async def run(settings: WorkerSettings) -> int:
     worker = Worker(
         client,
         task_queue=TaskQueue.MIGRATIONS,
-        workflows=[ZkToKraftMigration],
+        workflows=[Migration],
         workflow_runner=RUNNER,
         max_cached_workflows=CACHED_WORKFLOWS,
     )

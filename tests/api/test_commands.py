@@ -302,7 +302,7 @@ async def test_a_run_that_is_gone_refuses_and_a_later_run_of_the_cluster_is_neve
     migration_id = await api.started()
     record = await api.wiring.ledger.migration(migration_id)
     await temporal_client.get_workflow_handle(record.workflow_id).terminate()
-    await temporal_client.start_workflow("ZkToKraftMigration", id=record.workflow_id, task_queue="nobody-listens")
+    await temporal_client.start_workflow("Migration", id=record.workflow_id, task_queue="nobody-listens")
     problem = expect_problem(await api.approve(migration_id), 409, "command-refused")
     assert "ended before" in problem["detail"]
 

@@ -113,9 +113,10 @@ async def test_what_makes_no_sense_is_absent(api: Any, change: dict[str, Any], w
 
 
 async def test_a_step_in_hand_is_told_in_words(api: Any) -> None:
-    step = InHand(action=StepAction.ROLL_NODE, nodes=("n-1", "n-2"), stage=NodeStage.KRAFT, since=NOW)
+    does = "Restart n-1, n-2 into stage kraft"
+    step = InHand(action=StepAction.ROLL_NODE, nodes=("n-1", "n-2"), stage=NodeStage.KRAFT, does=does, since=NOW)
     working = AT_THE_GATE.model_copy(update={"in_hand": step, "gate": None, "waiting": None, "state": MigrationState.RUNNING})
-    assert "Restart n-1, n-2 into stage kraft" in await page_of(api, f"/migrations/{await a_migration(api, working)}")
+    assert does in await page_of(api, f"/migrations/{await a_migration(api, working)}")
 
 
 async def test_the_way_comes_from_the_record(api: Any) -> None:

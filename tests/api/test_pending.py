@@ -610,10 +610,10 @@ def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "Workflow class ZkToKraftMigration is not registered on this worker, available workflows: SchemaMigration",
-        "unable to find workflow type: ZkToKraftMigration. Supported types: [SchemaMigration]",
-        'Workflow Type "ZkToKraftMigration" is not registered with a worker. Known types are: SchemaMigration',
-        "Failed to initialize workflow of type 'ZkToKraftMigration': no such function is exported by the workflow bundle",
+        "Workflow class Migration is not registered on this worker, available workflows: SchemaMigration",
+        "unable to find workflow type: Migration. Supported types: [SchemaMigration]",
+        'Workflow Type "Migration" is not registered with a worker. Known types are: SchemaMigration',
+        "Failed to initialize workflow of type 'Migration': no such function is exported by the workflow bundle",
     ],
 )
 def test_a_workflow_worker_of_another_service_is_told_as_such(message: str) -> None:

@@ -8,14 +8,14 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
+from workflows.migration import Migration
 from workflows.worker import RUNNER
-from workflows.zk_to_kraft import ZkToKraftMigration
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 
 
 def replayer() -> Replayer:
-    return Replayer(workflows=[ZkToKraftMigration], workflow_runner=RUNNER, data_converter=pydantic_data_converter)
+    return Replayer(workflows=[Migration], workflow_runner=RUNNER, data_converter=pydantic_data_converter)
 
 
 def recorded(path: Path, old: str = "", new: str = "") -> WorkflowHistory:

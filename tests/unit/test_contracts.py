@@ -55,8 +55,8 @@ from domain.questions import (
 from domain.records import CommandKind
 from domain.zk_to_kraft.described import CHECKS, EFFECTS, described
 from domain.zk_to_kraft.steps import NodeStage, StepAction
+from workflows.migration import Migration
 from workflows.telling import summary_of
-from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = Ports(*[cast("Any", None)] * 6, kinds=SHIPPED_KINDS)
 NOTES = cast("MachineNotes", None)
@@ -130,7 +130,7 @@ def test_every_action_has_its_activity() -> None:
 
 
 def test_the_workflow_takes_and_gives_what_the_contract_says() -> None:
-    definition = workflow._Definition.must_from_class(ZkToKraftMigration)
+    definition = workflow._Definition.must_from_class(Migration)
     assert definition.name == WORKFLOW_TYPE
     assert definition.arg_types == [MigrationInput]
     assert definition.ret_type is str

@@ -1,6 +1,6 @@
 """Events, and the words of decisions."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -9,6 +9,9 @@ from domain.decisions import Decision, Done, Finding, Gate, Refuse, Revert, Step
 from domain.policy import MigrationPolicy
 from domain.records import ACTIVE_STATES, GENESIS_HASH, EventDraft, MigrationState, event_hash
 from domain.waits import WaitReason
+from domain.zk_to_kraft.assessment import digest_of
+from domain.zk_to_kraft.described import described
+from domain.zk_to_kraft.situation import DualWrite
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
@@ -87,3 +90,19 @@ def test_a_policy_that_makes_no_sense_is_refused_with_its_field(wrong: dict[str,
 def test_a_policy_travels_as_json() -> None:
     policy = MigrationPolicy(may_be_unavailable=("t",))
     assert MigrationPolicy.model_validate_json(policy.model_dump_json()) == policy
+
+
+def test_a_decision_in_other_words_is_the_same() -> None:
+    """A worker of the next release compares it with what one of this release has decided."""
+    step = Step(action=StepAction.ROLL_NODE, node_id=1, stage=NodeStage.KRAFT)
+    slower = MigrationPolicy(restart_deadline=timedelta(minutes=50))
+    told, otherwise = described(step, MigrationPolicy()), described(step, slower)
+    assert told.how != otherwise.how
+    assert step == told == otherwise
+    assert hash(step) == hash(told)
+    assert told != step.model_copy(update={"node_id": 2})
+    wait = Wait(reason=WaitReason.NODE_DOWN, objects=("broker-1",))
+    assert described(wait, slower) == wait == wait.model_copy(update={"means": "Start it."})
+    assert wait != wait.model_copy(update={"objects": ()})
+    digests = {digest_of(None, each, DualWrite.CURRENT, ()) for each in (wait, described(wait, slower))}
+    assert len(digests) == 1

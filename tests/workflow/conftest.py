@@ -91,8 +91,8 @@ from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.temporal import SEARCH_ATTRIBUTES, temporal_program
+from workflows.migration import Migration
 from workflows.worker import CACHED_WORKFLOWS, RUNNER
-from workflows.zk_to_kraft import ZkToKraftMigration
 
 T = TypeVar("T")
 
@@ -238,7 +238,7 @@ class World:
         return Worker(
             self.client,
             task_queue=TaskQueue.MIGRATIONS,
-            workflows=[ZkToKraftMigration],
+            workflows=[Migration],
             workflow_runner=RUNNER,
             max_cached_workflows=CACHED_WORKFLOWS,
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),  # a worker that is replaced is not waited for
@@ -285,7 +285,7 @@ class World:
 
     async def _replay(self, workflow: str) -> None:
         """Every run of it comes to the same again. Raises where it does not."""
-        replayer = Replayer(workflows=[ZkToKraftMigration], workflow_runner=RUNNER, data_converter=pydantic_data_converter)
+        replayer = Replayer(workflows=[Migration], workflow_runner=RUNNER, data_converter=pydantic_data_converter)
         async for run in self.client.list_workflows(f"WorkflowId = '{workflow}'"):
             history = await self.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
             await replayer.replay_workflow(history)

@@ -1,4 +1,4 @@
-"""`ZkToKraftMigration`: the interpreter. It asks for an assessment, does what it says, and asks again.
+"""`Migration`: the interpreter. It asks for an assessment, does what it says, and asks again.
 
 It holds what people have said (`Orders`), what is to be told (`Outbox`), what people see (`Board`), and nothing else of the
 cluster: the cluster is the truth, and looking at it is an activity's work. So a fix of a decision reaches running migrations
@@ -56,8 +56,8 @@ def _looked_at(look: "asyncio.Task[Assessment]") -> None:
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
-class ZkToKraftMigration:
-    """Moves one cluster from ZooKeeper to KRaft, or back."""
+class Migration:
+    """Leads one cluster through a migration of any kind, or back."""
 
     @workflow.init
     def __init__(self, request: MigrationInput) -> None:
@@ -356,7 +356,7 @@ class ZkToKraftMigration:
 
     @workflow.update
     async def rollback(self, message: RollbackMessage) -> str:
-        """Go back to ZooKeeper, after the step in hand. Lifts a hold, and a stop after an error."""
+        """Go back, after the step in hand. Lifts a hold, and a stop after an error."""
         return await self._messages.rollback(message)
 
     @rollback.validator
