@@ -5,6 +5,7 @@ At the end of a test each run is replayed from its history, whole, in the sandbo
 
 import asyncio
 import copy
+import gzip
 import itertools
 import json
 import os
@@ -744,10 +745,10 @@ def keep_histories() -> Callable[[str, list[WorkflowHistory]], None]:
     def keep(name: str, histories: list[WorkflowHistory]) -> None:
         if not os.environ.get("KEEPERLESS_RECORD_HISTORIES"):
             return
-        for old in HISTORIES.glob(f"{name}-*.json"):
+        for old in HISTORIES.glob(f"{name}-*.json.gz"):
             old.unlink()
         for number, history in enumerate(histories, 1):
-            content = json.dumps(json.loads(history.to_json()), indent=1, sort_keys=True)
-            (HISTORIES / f"{name}-{number:02}.json").write_text(content + "\n")
+            content = json.dumps(json.loads(history.to_json()), sort_keys=True).encode()
+            (HISTORIES / f"{name}-{number:02}.json.gz").write_bytes(gzip.compress(content, mtime=0))
 
     return keep
