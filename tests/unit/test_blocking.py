@@ -16,7 +16,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
-from activities.blockers import hints, machine_hints, unwritten, worth_looking
+from activities.blockers import busy_clients, hints, machine_hints, unwritten, worth_looking, written
 from activities.blockers.blocking import Blocking, _as_seen_before
 from activities.notes import machines as machine_notes
 from activities.notes.look_here import look_here
@@ -70,6 +70,8 @@ def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     async def watch_ourselves() -> VitalSigns:
         return signs_of()
 
+    for pausing in (busy_clients, written):
+        monkeypatch.setattr(pausing, "SECONDS_BETWEEN", 0.01)
     monkeypatch.setattr(machine_notes, "look_here", look_once)
     monkeypatch.setattr(machine_hints, "watch_ourselves", watch_ourselves)
 
@@ -682,7 +684,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
 
 
-HUNG = (1, 2, 3, 3001)
+HUNG = (1, 3001)
 """The active controller among them, in whose log the look searches for more."""
 
 

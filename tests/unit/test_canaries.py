@@ -164,18 +164,22 @@ async def test_after_a_kill_the_way_back_removes_it_too(scene: Scene, road: tupl
         assert cluster.deleted_topics == []
 
 
+def impatient(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """With a short deadline, by a clock that goes on with every look instead of with time."""
+    ticks = itertools.count()
+    for module in (canaries, perch):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 60))
+    return replace(scene, request=scene.request.model_copy(update={"policy": IMPATIENT}))
+
+
 @pytest.mark.parametrize("canary", [Canary.TOPIC, Canary.MESSAGES, Canary.CONFIG, Canary.ACL, Canary.SCRAM])
 async def test_what_fails_is_named_removed_and_tried_again_and_no_other_broker_follows(
     scene: Scene, road: tuple[Walk, Found], canary: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that goes on with every look: what a trial has used up, what it made is not left for."""
-    ticks = itertools.count()
-    for module in (canaries, perch):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 60))
+    """What a trial has used up, what it made is not left for."""
     cluster = scene.copy()
     cluster.faults.failing_canaries = {canary}
-    impatient = replace(scene, request=scene.request.model_copy(update={"policy": IMPATIENT}))
-    outcome = await impatient.attempt(cluster, KillAfter())
+    outcome = await impatient(scene, monkeypatch).attempt(cluster, KillAfter())
     assert not outcome.is_done
     assert f"canary {canary} failed at broker {scene.request.step.node_id}" in (outcome.blocked or "")
     assert canary_of("m1", scene.request.step.node) in (outcome.blocked or "")
@@ -203,7 +207,7 @@ async def test_a_topic_that_somebody_else_deletes_is_no_broker_s_fault(
         return await ask(self, *given, **named)
 
     monkeypatch.setattr(FakeClient, moment, deleted_before)
-    outcome = await scene.attempt(cluster, KillAfter())
+    outcome = await impatient(scene, monkeypatch).attempt(cluster, KillAfter())
     monkeypatch.undo()
     assert not outcome.is_done
     assert f"topic {name} was created and seen, and was deleted from outside" in (outcome.blocked or "")
