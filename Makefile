@@ -33,12 +33,37 @@ demo-start: ## Start again what was killed of Temporal and Keeperless's programs
 demo-stop: ## Stop what `make demo KEEP=1` or `STORY=none` left running
 	@$(RUN) playground.demo stop
 
+# What needs Python only. All other folders of tests/ want more: processes, servers, Spark; a new one too, until it is named here.
+QUICK = tests/docs tests/replay tests/unit
+# What runs on servers of its own, and what waits for a cluster or for Spark, which want both cores of a small machine.
+ADAPTERS = tests/conformance
+CLUSTERS = tests/cluster tests/spark
+WALKS = tests/unit/test_decide_exhaustive.py tests/unit/test_way_back_exhaustive.py
+PROGRAMS = $(WALKS) $(filter-out %__pycache__ $(QUICK) $(ADAPTERS) $(CLUSTERS),$(patsubst %/,%,$(wildcard tests/*/)))
+WORKERS ?= 2
+# Where tests have to run, the ones on real clusters have to in the runs that have some.
+NO_CLUSTER = $(if $(KEEPERLESS_REQUIRE_ALL),KEEPERLESS_REQUIRE_ALL=skips)
+
 .PHONY: test
-test: setup-checks ## The whole suite, real clusters and Spark included (ARGS="-k name" for a part of it; WORKERS=2 two files at a time)
-	@$(RUN) pytest $(if $(WORKERS),-n $(WORKERS) --dist loadfile) $(ARGS)
+test: setup ## What needs no server, in a few minutes; the walks over all situations as a sample (TESTS="files", ARGS="-k name" for a part; WORKERS=4 so many at a time)
+	@$(NO_CLUSTER) KEEPERLESS_TESTS=quick $(RUN) pytest -n $(WORKERS) --dist worksteal $(or $(TESTS),$(QUICK)) $(ARGS)
+
+.PHONY: test-real
+test-real: test-programs test-adapters test-clusters ## All other tests but the slow ones
+
+.PHONY: test-programs
+test-programs: setup ## Of these: whole walks, programs of ours, the API and workflows on Temporal
+	@$(NO_CLUSTER) $(RUN) pytest -n $(WORKERS) --dist loadfile $(or $(TESTS),$(PROGRAMS)) $(ARGS)
+
+.PHONY: test-adapters
+test-adapters: setup ## Of these: adapters on the PostgreSQL, Kafka and ZooKeeper that they adapt
+	@$(RUN) pytest -n $(WORKERS) --dist loadfile $(or $(TESTS),$(ADAPTERS)) $(ARGS)
+
+.PHONY: test-clusters
+test-clusters: setup-checks ## Of these: Spark, and migrations of real clusters; one test at a time
+	@$(RUN) pytest $(or $(TESTS),$(CLUSTERS)) $(ARGS)
 
 .PHONY: chaos
-chaos: WORKERS ?= 2
 chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, frozen workers at every call, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them; WORKERS=0 one at a time)
 	@$(RUN) pytest -m chaos -rA -n $(WORKERS) --dist loadgroup --maxschedchunk 1 $(or $(TESTS),tests) $(ARGS)
 

