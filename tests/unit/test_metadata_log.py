@@ -1,10 +1,6 @@
-"""The quorum's log, read from bytes that another implementation has built, and named as Kafka's own schemas name it."""
+"""The quorum's log, read from bytes that another implementation has built."""
 
-import json
-import re
-import zipfile
 from itertools import accumulate
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +13,6 @@ from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts
 from domain.quorum_log.record_batches import crc32c, read_batches, size_of_first
 from domain.quorum_log.record_types import RecordType
-from playground.jars import installed_kafka
 from playground.log_bytes import batch, control, raw_batch, value
 
 NO_OP = (RecordType.NO_OP, b"\0")
@@ -40,30 +35,6 @@ def facts_of(*batches: bytes, beyond: int = -1) -> LogFacts:
     found, used = read_batches(b"".join(batches))
     assert used == sum(map(len, batches))
     return LogFacts().counting_beyond(beyond).after(found)
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """The schemas of metadata records in Kafka's own jar, by name."""
-    (jar,) = (installed_kafka().path / "libs").glob("kafka-metadata-*.jar")
-    with zipfile.ZipFile(jar) as archive:
-        files = [n for n in archive.namelist() if n.startswith("common/metadata/") and n.endswith(".json")]
-        texts = [re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE) for name in files]
-    return {schema["name"]: schema for schema in map(json.loads, texts)}
-
-
-def test_the_kinds_of_records_are_those_of_kafkas_own_schemas() -> None:
-    found = schemas()
-    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", n.removesuffix("Record")).upper(): s["apiKey"] for n, s in found.items()}
-    assert named == {kind.name: kind.value for kind in RecordType if kind is not RecordType.CLEAR_ELR}, "as in 3.9"
-    acls, removed = found["AccessControlEntryRecord"], found["RemoveAccessControlEntryRecord"]
-    assert (acls["validVersions"], [f["type"] for f in acls["fields"]][:5]) == (
-        "0",
-        ["uuid", "int8", "string", "int8", "string"],
-    )
-    assert (removed["validVersions"], [f["type"] for f in removed["fields"]]) == ("0", ["uuid"])
-    migration, configs = found["ZkMigrationStateRecord"], found["ConfigRecord"]
-    assert (migration["validVersions"], [f["type"] for f in migration["fields"]]) == ("0", ["int8"])
-    assert (configs["validVersions"], [f["type"] for f in configs["fields"]]) == ("0", ["int8", "string", "string", "string"])
 
 
 def test_offsets_states_and_changes_beyond_an_offset() -> None:
