@@ -50,7 +50,9 @@ async def test_a_restart_by_somebody_else_is_told(small: Any) -> None:
 
 async def test_a_standstill_is_told_once_and_nothing_follows_from_it(make_world: Callable[..., Any]) -> None:
     world = make_world(controllers=1)
-    world.policy = world.policy.model_copy(update={"stage_deadline": timedelta(seconds=1)})
+    world.policy = world.policy.model_copy(
+        update={"stage_deadline": timedelta(seconds=1), "restart_deadline": timedelta(seconds=2)}
+    )
     await world.lead_to(Phase.BROKERS_TO_HYBRID)
     world.cluster.faults.never_registers = {1, 2}
     await world.begin()

@@ -39,6 +39,7 @@ async def test_a_waiting_migration_says_so_in_temporal_too(small: Any) -> None:
 
 async def test_nothing_is_shown_as_waiting_that_goes_on(small: Any) -> None:
     """The wait ends together with a phase, and so with a run: the next run has to take the word away."""
+    small.policy = small.policy.model_copy(update={"restart_deadline": timedelta(seconds=2)})
     await small.lead_to(Phase.BROKERS_TO_HYBRID)
     small.cluster.faults.never_registers = {1, 2}
     await small.begin()
