@@ -9,8 +9,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from workflows.worker import RUNNER
 from workflows.migration import Migration
+from workflows.worker import RUNNER
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))
 
