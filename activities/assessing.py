@@ -6,9 +6,9 @@ import time
 from temporalio import activity
 
 from activities.claims import cluster_of, registered
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.heartbeat import heartbeating
 from activities.looking import look_and_decide
-from activities.notes.machines import MachineNotes
 from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from domain.contracts import ActivityName, Assessment, AssessRequest

@@ -8,6 +8,9 @@ from domain.diagnosis.logs.endings import words_of
 from domain.diagnosis.logs.layouts import in_kafkas_layout
 from domain.diagnosis.logs.lines import said_by_new
 
+LOG_LINES = 2000
+"""Of a log: more than a controller prints in the minute after which what it waits for is repeated. What counts until the
+process ends is found further back, too (`activities.on_node.read_output`)."""
 LINES_READ = 400
 """Of a log: deeper than Kafka's stack traces are, and than what it says when it closes after an error."""
 LINES_TOLD = 12

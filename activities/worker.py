@@ -11,10 +11,10 @@ from activities.adapters.listeners import TcpListeners
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing
-from activities.blockers.blocking import Blocking
 from activities.canaries.trying import Canaries
+from activities.diagnosis.find_blockers import Blocking
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.handing_over import BOUNDED_GRACE
-from activities.notes.machines import MachineNotes
 from activities.planning import Planning
 from activities.ports.ports import Ports
 from activities.previewing import Previewing

@@ -34,13 +34,13 @@ from domain.diagnosis.blocker_codes import (
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
 )
+from domain.diagnosis.causes.case import USUAL_RESTART
 from domain.diagnosis.pending_tasks import PendingTask
 from domain.diagnosis.refused_steps import Tries
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.waits import WaitReason
 from domain.worker_health import ended_lately, of_unlike_copies
-from domain.zk_to_kraft.causes.case import USUAL_RESTART
 from ledger.errors import LedgerUnavailable
 
 Row = TypeVar("Row", Event, Command)

@@ -8,7 +8,7 @@ from activities.ports.kafka import ClusterMetrics
 from activities.ports.zookeeper import ZooKeepers
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec, Role, servers_in
-from domain.diagnosis.causes.torn_ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
+from domain.diagnosis.causes.ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
 from domain.errors import KeeperlessError, Obstacle, Transient
 from domain.observed.ensemble import MemberTree, Trees, are_alike, counts_of, equally_far, is_seen_before, tree_in
 from domain.observed.observation import MigrationGauge

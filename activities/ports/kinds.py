@@ -13,6 +13,7 @@ from activities.ports.kafka import Listeners
 from domain.cluster import ClusterSpec
 from domain.contracts import Assessment
 from domain.decisions import Step
+from domain.diagnosis.blockers import Diagnosis
 from domain.drift.report import CheckName, DriftReport
 from domain.kinds import ByName, Kind
 from domain.observed.observation import Observation
@@ -63,6 +64,11 @@ class Preview(Protocol):
     ) -> Awaitable[RollbackPreview]: ...
 
 
+Lookups = Callable[[ClusterRecord, Any, "Ports", list[str]], Awaitable[object]]
+"""What only this kind looks up to tell why nothing happens, given its case: `Hints.of_kind`. The list takes what did not answer
+in time."""
+
+
 @dataclass(frozen=True)
 class ActivityKind:
     """One kind of migration, for activities.
@@ -71,6 +77,7 @@ class ActivityKind:
     `Unsafe` if a step breaks the kind's invariant, whatever decided it; asked of the look right before every effect. `sight`:
     what is seen now, for people. `plan`: from what was seen; the last argument names the observation. `why_not_rehearsed`: the
     phase in which there is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove.
+    `diagnosis`: the causes that it knows why nothing happens.
     `checks`: its comparisons of metadata. `effects`: the activities that only this kind has, for the task queue `cluster`.
     """
 
@@ -86,6 +93,8 @@ class ActivityKind:
     preview: Preview
     runbook: Callable[[ClusterRecord, "Ports", MigrationPolicy], Awaitable[Runbook]]
     rolls: Rolls
+    diagnosis: Diagnosis[Any]
+    lookups: Lookups
     checks: Mapping[CheckName, MakeCheck]
     effects: Callable[["Ports", Listeners], Sequence[Callable[..., Any]]]
 

@@ -7,6 +7,7 @@ from activities.ports.kafka import Listeners
 from activities.ports.kinds import ActivityKind
 from activities.ports.ports import Ports
 from activities.zk_to_kraft.copies import compare_copy, keep_metadata
+from activities.zk_to_kraft.lookups import migration_lookups
 from activities.zk_to_kraft.metadata_check import compare_metadata
 from activities.zk_to_kraft.previewing import preview, runbook
 from activities.zk_to_kraft.provisioning import Provisioning
@@ -17,6 +18,7 @@ from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.wiping import Wiping
 from domain.drift.report import CheckName
 from domain.zk_to_kraft.assessment import assess, is_survey_needed, sight_of
+from domain.zk_to_kraft.blockers import ZK_TO_KRAFT_DIAGNOSIS
 from domain.zk_to_kraft.invariant import ensure_allowed_by
 from domain.zk_to_kraft.kind import ZK_TO_KRAFT
 from domain.zk_to_kraft.planning.plan import plan_of, why_not_rehearsed
@@ -46,6 +48,8 @@ ZK_TO_KRAFT_AT_WORK = ActivityKind(
     preview=preview,
     runbook=runbook,
     rolls=ROLLS,
+    diagnosis=ZK_TO_KRAFT_DIAGNOSIS,
+    lookups=migration_lookups,
     checks={
         CheckName.METADATA: compare_metadata,
         CheckName.BEFORE_COPY: keep_metadata,

@@ -6,6 +6,7 @@ Kafka does not try it again, and with the next change `/migration` goes past it:
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from activities.last_words import LOG_LINES
 from activities.ports.nodes import NodeDriver, NodeDrivers
 from domain.diagnosis.logs.layouts import in_kafkas_layout
 from domain.diagnosis.logs.lines import Found
@@ -13,10 +14,6 @@ from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.failed_writes import has_begun_to_write, in_words, refused_in
-
-LOG_LINES = 2000
-"""Of a log: more than a controller prints in the minute after which what it waits for is repeated. What counts until the
-process ends is found further back, too (`activities.on_node.read_output`)."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""`blockers_of`: all causes why nothing happens, at once, not only the first that `decide` waits for. Pure.
-
-One entry for a cause: what a dead broker makes lag, go unregistered or wait is no entry beside it. What `decide` waits for and
-no search explains is told in the wait's own words, so that no wait is ever without an entry.
-"""
+"""Why a migration from ZooKeeper to KRaft waits: its own causes beside those of every kind, and its waits. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -11,22 +7,19 @@ from domain.checks.acceptance import blockers_in
 from domain.checks.seen import some
 from domain.decisions import Decision, Revert, Wait
 from domain.diagnosis.blocker import Blocker
+from domain.diagnosis.blockers import Diagnosis, Search, generic_causes
+from domain.diagnosis.blockers import blockers_of as blockers_by
+from domain.diagnosis.causes.case import Cause, cause, of_finding
+from domain.diagnosis.causes.node import coordinator_causes
+from domain.diagnosis.causes.quotes import complaints, leaders_threads
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.liveness import BROKER_STATE_RUNNING
-from domain.observed.observation import NodeView, Observation
+from domain.observed.observation import NodeView
 from domain.waits import WaitReason
-from domain.zk_to_kraft.causes.another_network import without_those_of_another_network
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
-from domain.zk_to_kraft.causes.claim import claim_causes
-from domain.zk_to_kraft.causes.cluster import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.causes.case import MigrationCase, case_of
 from domain.zk_to_kraft.causes.copy import copy_causes, dual_write_causes
-from domain.zk_to_kraft.causes.elsewhere import without_those_of_elsewhere
-from domain.zk_to_kraft.causes.finding import coordinator_causes, of_finding
-from domain.zk_to_kraft.causes.kafka import kafka_causes
-from domain.zk_to_kraft.causes.lost_tree import without_those_of_a_lost_tree
-from domain.zk_to_kraft.causes.machine_signs import with_signs
-from domain.zk_to_kraft.causes.node import flagless, node_causes
-from domain.zk_to_kraft.causes.topic_ids import topic_id_causes
+from domain.zk_to_kraft.causes.nodes import flagless, node_causes, registration_causes
+from domain.zk_to_kraft.causes.znodes import claim_causes, topic_id_causes, without_those_of_a_lost_tree
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.phases import Phase, phase_of
@@ -36,123 +29,65 @@ from domain.zk_to_kraft.situation import QuorumState
 from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
-SEARCHES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "suspects": (
-        "what a failover would fail on",
-        "the leader's log and ZooKeeper's topics can be searched",
-        (ZkWait.FAILOVER_WOULD_HURT,),
-    ),
-    "registrations": ("which controllers have registered", "the active controller's metadata log can be read", ()),
-}
-"""By the part that did not answer: what is not known then, what is expected, and the waits that it explains."""
+
+def _causes(case: MigrationCase) -> Iterator[Cause]:
+    yield from _without_counts(case, list(without_those_of_a_lost_tree(case, _searches(case))))
 
 
-def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:
-    """The entries, and the reasons of waits that they explain. `decisions`: what is decided now, and what stands besides.
-
-    While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
-    """
-    searched = without_those_of_another_network(looked, without_those_of_a_lost_tree(looked, _searches(looked)))
-    searched = without_those_of_elsewhere(looked, searched)
-    causes = _without_counts(looked, list(_unique(searched)))
-    for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
-        explained = frozenset().union(*(found.explains for found in causes))
-        if wait.reason == WaitReason.PREFLIGHT_BLOCKERS:
-            causes += list(_findings(looked))
-        elif wait.reason not in explained:
-            causes += _of_wait(looked, wait)
-    causes += list(_unproven(looked, frozenset().union(*(found.explains for found in causes))))
-    found = with_signs(looked, list(_unique(causes)))
-    reasons = {str(reason) for entry in found for reason in entry.explains}
-    told = _without_restarts(looked, causes, found)
-    return tuple(entry.blocker for entry in told), frozenset(reasons)
-
-
-def _without_restarts(looked: Looked, causes: Iterable[Cause], signed: Iterable[Cause]) -> list[Cause]:
-    """Leave out a restart of ours that takes its usual time, whatever the log complains of meanwhile. If its machine shows a
-    sign as well, it stays an entry."""
-    late = [found.blocker for found in causes if found.is_only_late and looked.is_restarting(found.blocker.object)]
-    return [found for found in signed if found.blocker not in late]
-
-
-def _without_counts(looked: Looked, causes: list[Cause]) -> list[Cause]:
+def _without_counts(case: MigrationCase, causes: list[Cause]) -> list[Cause]:
     """How many brokers a controller counts says nothing more where one of them is named, with why it is not registered."""
-    controllers = {looked.name(controller.id) for controller in looked.spec.controllers}
+    controllers = {case.name(controller.id) for controller in case.spec.controllers}
     of_registration = [found for found in causes if found.blocker.code == WaitReason.BROKERS_NOT_REGISTERED]
     counts = [found for found in of_registration if found.blocker.object in controllers]
     return causes if len(counts) == len(of_registration) else [found for found in causes if found not in counts]
 
 
-def _searches(looked: Looked) -> Iterator[Cause]:
-    yield from node_causes(looked)
-    if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN}:
-        yield from flagless(looked)
-    yield from zookeeper_causes(looked)
-    yield from claim_causes(looked)
-    yield from kafka_causes(looked)
-    yield from pending_causes(looked)
-    yield from forgotten_causes(looked)
-    yield from topic_id_causes(looked)
-    yield from coordinator_causes(looked)
-    yield from quorum_causes(looked)
-    yield from copy_causes(looked)
-    yield from dual_write_causes(looked)
-    yield from drift_causes(looked)
-    yield from _suspects(looked, looked.observation)
+def _searches(case: MigrationCase) -> Iterator[Cause]:
+    yield from node_causes(case)
+    if case.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN}:
+        yield from flagless(case)
+    yield from generic_causes(case)
+    yield from claim_causes(case)
+    yield from topic_id_causes(case)
+    yield from coordinator_causes(case)
+    yield from registration_causes(case)
+    yield from copy_causes(case)
+    yield from dual_write_causes(case)
+    yield from drift_causes(case)
 
 
-def _suspects(looked: Looked, observation: Observation) -> Iterator[Cause]:
-    """A search that had to be made and could not be: what it is for is not known then."""
-    for part in observation.unanswered:
-        if part.what not in SEARCHES:
-            continue
-        about, expected, explains = SEARCHES[part.what]
-        yield cause(
-            looked,
-            WaitReason.PART_UNKNOWN,
-            about,
-            *explains,
-            observed=part.in_words,
-            expected=expected,
-            fix="Fix what is named; the next observation searches it again.",
-        )
-
-
-def _unique(causes: Iterable[Cause]) -> Iterator[Cause]:
-    """The first of those with one code and one object. Later ones say the same of the same thing, less exactly."""
-    seen: set[tuple[str, str]] = set()
-    for found in causes:
-        if found.key not in seen:
-            seen.add(found.key)
-            yield found
-
-
-def _findings(looked: Looked) -> Iterator[Cause]:
+def _findings(case: MigrationCase) -> Iterator[Cause]:
     """What names another cluster; and where somebody else began, the preflight's blockers. Each is an entry of its own."""
-    found = foreign(looked.observation, looked.spec, looked.situation.quorum)
-    if phase_of(looked.situation) is Phase.CONTROLLERS_UP:
-        found += blockers_in(preflight(looked.observation, looked.spec, looked.policy), looked.policy)
+    found = foreign(case.observation, case.spec, case.situation.quorum)
+    if phase_of(case.situation) is Phase.CONTROLLERS_UP:
+        found += blockers_in(preflight(case.observation, case.spec, case.policy), case.policy)
     for finding in found:
         if finding.code not in MET_BY_CONTROLLERS:
-            yield of_finding(looked, finding, WaitReason.PREFLIGHT_BLOCKERS)
+            yield of_finding(case, finding, WaitReason.PREFLIGHT_BLOCKERS)
 
 
-def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
-    """A wait in its own words."""
+def _of_wait(case: MigrationCase, wait: Wait | Revert, explained: Collection[str]) -> Iterable[Cause]:
+    """Findings of the preflight are entries of their own. Another wait that no cause explains is told in its own words."""
+    if wait.reason == WaitReason.PREFLIGHT_BLOCKERS:
+        return _findings(case)
+    return () if wait.reason in explained else [_in_own_words(case, wait)]
+
+
+def _in_own_words(case: MigrationCase, wait: Wait | Revert) -> Cause:
     named, text = some(list(wait.objects)), WAITS[wait.reason]
     observed = (wait.detail or (f"{named}: {text.about}" if named else text.about))[:1000]
     fix = text.means
     if wait.reason in OF_NODES:
-        observed += complaints(looked, *looked.hints.logs) + leaders_threads(looked)
-    if wait.reason == WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(looked)):
+        observed += complaints(case, *case.hints.logs) + leaders_threads(case)
+    if wait.reason == WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(case)):
         observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
         fix = TAKE_BACK
-    return [cause(looked, wait.reason, named or text.about, observed=observed, expected=text.expected, fix=fix)]
+    return cause(case, wait.reason, named or text.about, observed=observed, expected=text.expected, fix=fix)
 
 
-def _raised_for_all(looked: Looked) -> list[str]:
+def _raised_for_all(case: MigrationCase) -> list[str]:
     """What has changed of the brokers' own min.insync.replicas, as far as somebody has done that while the migration ran."""
-    changes = looked.hints.changes.get(ZOOKEEPER)
+    changes = case.hints.changes.get(ZOOKEEPER)
     return [line for line in (changes.changes if changes is not None else ()) if OF_ALL_TOPICS.match(line)]
 
 
@@ -165,19 +100,19 @@ TAKE_BACK = (
 )
 
 
-def _unproven(looked: Looked, explained: Collection[str]) -> Iterator[Cause]:
+def _unproven(case: MigrationCase, explained: Collection[str]) -> Iterator[Cause]:
     """What the proof of a node that was restarted waits for, in the words of its log where nothing known explains that."""
-    for view in looked.unproven():
-        name, stage = looked.name(view.id), view.mark.stage if view.mark is not None else ""
+    for view in case.unproven():
+        name, stage = case.name(view.id), view.mark.stage if view.mark is not None else ""
         if stage not in set(NodeStage):
             continue
-        missing = why_not_proven(looked.observation, looked.spec, looked.policy, view.id, NodeStage(stage))
+        missing = why_not_proven(case.observation, case.spec, case.policy, view.id, NodeStage(stage))
         if missing is not None and missing.reason not in explained:
             yield cause(
-                looked,
+                case,
                 missing.reason,
                 name,
-                observed=f"it was restarted and is not proven healthy: {missing.words}{complaints(looked, view.id)}",
+                observed=f"it was restarted and is not proven healthy: {missing.words}{complaints(case, view.id)}",
                 expected=WAITS[missing.reason].expected,
                 fix=OTHER_MODE if (is_other := missing.reason == WaitReason.NODE_NOT_READY and _serves(view)) else AWAIT_PROOF,
                 since=view.process.started_at if view.process is not None else None,
@@ -210,3 +145,26 @@ OTHER_MODE = (
     "metrics.jmx.exclude in its file, rules of the exporter). Remove that on every node and restart this one. It serves, "
     "but not in the mode of its file."
 )
+
+
+SEARCHES = {
+    "suspects": Search(
+        "what a failover would fail on",
+        "the leader's log and ZooKeeper's topics can be searched",
+        (ZkWait.FAILOVER_WOULD_HURT,),
+    ),
+    "registrations": Search("which controllers have registered", "the active controller's metadata log can be read"),
+}
+ZK_TO_KRAFT_DIAGNOSIS = Diagnosis(
+    case_of=case_of,
+    causes=_causes,
+    of_wait=_of_wait,
+    unproven=_unproven,
+    searches=SEARCHES,
+    of_losses=frozenset({WaitReason.FILE_CHANGED, ZkWait.DUAL_WRITE_NOT_CURRENT}),
+)
+
+
+def blockers_of(case: MigrationCase, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:
+    """All causes of one look, and the reasons of waits that they explain."""
+    return blockers_by(ZK_TO_KRAFT_DIAGNOSIS, case, *decisions)

@@ -12,10 +12,11 @@ from pathlib import PurePosixPath
 
 from domain.cluster import ClusterSpec, Role
 from domain.diagnosis.blocker import Blocker, blocker
+from domain.diagnosis.causes.case import Cause
 from domain.health.files import is_file_ours
 from domain.observed.observation import NodeView, Observation, RollMark
 from domain.rolling.own_file import whose_else
-from domain.zk_to_kraft.causes.case import Cause, Looked
+from domain.zk_to_kraft.causes.case import MigrationCase
 from domain.zk_to_kraft.modes import stage_of_disk
 from domain.zk_to_kraft.situation import QuorumState
 from domain.zk_to_kraft.steps import NodeStage
@@ -38,12 +39,12 @@ def drifts(observation: Observation, spec: ClusterSpec, since: datetime) -> tupl
     return tuple(sorted(found, key=lambda drift: drift.object))
 
 
-def drift_causes(looked: Looked) -> Iterator[Cause]:
+def drift_causes(case: MigrationCase) -> Iterator[Cause]:
     """What lasts until somebody mends it. A restart is over when it is seen: it is an event, and no entry."""
-    now = looked.observation.ended_at
-    edits, versions = _edits(looked.observation, looked.spec, now), _versions(looked.observation, looked.spec, now)
-    for found in (*edits, *versions, *_originals(looked, now)):
-        yield Cause(found.model_copy(update={"since": looked.since(found.code, found.object, frozenset())}))
+    now = case.observation.ended_at
+    edits, versions = _edits(case.observation, case.spec, now), _versions(case.observation, case.spec, now)
+    for found in (*edits, *versions, *_originals(case, now)):
+        yield Cause(found.model_copy(update={"since": case.since(found.code, found.object, frozenset())}))
 
 
 def _mark(view: NodeView) -> RollMark | None:
@@ -71,14 +72,14 @@ def _edits(observation: Observation, spec: ClusterSpec, since: datetime) -> Iter
         )
 
 
-def _originals(looked: Looked, since: datetime) -> Iterator[Blocker]:
+def _originals(case: MigrationCase, since: datetime) -> Iterator[Blocker]:
     """Of brokers that we have rolled: only those that somebody else began with need not have one."""
-    has_a_way_back = looked.situation.quorum is not QuorumState.POST_MIGRATION
-    for node in looked.spec.brokers if has_a_way_back else ():
-        name, disk = looked.name(node.id), looked.observation.node(node.id).disk
+    has_a_way_back = case.situation.quorum is not QuorumState.POST_MIGRATION
+    for node in case.spec.brokers if has_a_way_back else ():
+        name, disk = case.name(node.id), case.observation.node(node.id).disk
         file = disk.file if disk is not None else None
-        is_rolled = name in looked.rolled and stage_of_disk(disk, Role.BROKER) in {NodeStage.MIGRATION, NodeStage.KRAFT}
-        if file is None or not is_rolled or name in looked.in_hand or file.original_sha256 is not None:
+        is_rolled = name in case.rolled and stage_of_disk(disk, Role.BROKER) in {NodeStage.MIGRATION, NodeStage.KRAFT}
+        if file is None or not is_rolled or name in case.in_hand or file.original_sha256 is not None:
             continue
         folder = PurePosixPath(node.properties_file).parent / ".keeperless"
         named = file.mark.original_sha256 if file.mark is not None else None

@@ -157,7 +157,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Errors in applying metadata are reported",
         "`MetadataErrorCount` of each controller is read with every observation; above 0 it is an entry that lasts until "
         "that controller restarts. The migration waits for fenced brokers (GF09).",
-        ("domain.zk_to_kraft.causes.node:_errors", "activities.adapters.metrics.gauges:GAUGES"),
+        ("domain.diagnosis.causes.node:_errors", "activities.adapters.metrics.gauges:GAUGES"),
         ("GF10",),
         "The migration reports it and does not wait. `NewActiveControllersCount` and `TimedOutBrokerHeartbeatCount` are not "
         "read.",
@@ -173,7 +173,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "forward no node restarts while there are any. No comparison sees this, because it reads through one session.",
         (
             f"{GUARDS}:unknown",
-            "domain.zk_to_kraft.causes.cluster:zookeeper_causes",
+            "domain.diagnosis.causes.ensemble:zookeeper_causes",
             "activities.adapters.four_letter_words:FourLetterWords.serving",
             "activities.observing.member_trees:differing_trees",
             "activities.observing.member_trees:why_trees_differ",

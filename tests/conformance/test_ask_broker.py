@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from activities.adapters.kafka_admin import BrokerAdmin
-from activities.blockers.brokers_asked import ask_brokers
+from activities.diagnosis.brokers import ask_brokers
 from activities.observing.addresses import Addresses
 from activities.ports.stores import Secret
 from domain.cluster import KafkaClientSpec
@@ -126,7 +126,7 @@ async def test_nobody_there() -> None:
 @pytest.mark.parametrize("is_real", [True, False])
 async def test_one_that_does_not_answer_is_told_from_those_that_do(is_real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At its listener for clients, by what the bootstrap servers are; once, and all at the same time."""
-    monkeypatch.setattr("activities.blockers.brokers_asked.ASK_SECONDS", 0.5)
+    monkeypatch.setattr("activities.diagnosis.brokers.ASK_SECONDS", 0.5)
     silent: list[str] = []
     with ExitStack() as stack:
         kafka, cluster = FakeCluster(), cast("Any", FakeCluster().record())

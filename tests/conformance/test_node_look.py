@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.notes.machines import request_of as note_request
+from activities.diagnosis.machine_notes import request_of as note_request
 from activities.observing.node_survey import look_at_node, request_of, run_program
 from activities.on_node import command_of
 from activities.ports.nodes import FileContent, NodeDriver

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.blockers.thread_hints import thread_hints
+from activities.diagnosis.machines import thread_hints
 from activities.observing.node_survey import run_program
 from activities.observing.observe import observe
 from activities.on_node import command_of

@@ -1,5 +1,6 @@
 """What the tests of `blockers` look at, and how they ask."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from domain.diagnosis.blocker import Blocker
@@ -17,9 +18,8 @@ from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.case import MigrationCase, MigrationLookups, case_of
 from domain.zk_to_kraft.probed import with_probed
-from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     LEADER,
     LOG_END,
@@ -44,8 +44,8 @@ FRAMES = tuple(f"\tat kafka.raft.KafkaRaftManager.start{n}(RaftManager.scala:{n}
 SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
 
 
-def looked_at(seen: Observation, policy: MigrationPolicy = POLICY, **more: object) -> Looked:
-    return Looked(seen, SPEC, policy, situation_of(seen, SPEC, policy), **more)  # type: ignore[arg-type]
+def looked_at(seen: Observation, policy: MigrationPolicy = POLICY, **more: object) -> MigrationCase:
+    return replace(case_of(seen, SPEC, policy), **more)  # type: ignore[arg-type]
 
 
 def found(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY, **more: object) -> list[Blocker]:
@@ -95,7 +95,9 @@ STALE_COPY = MigrationZnode(controller_id=3001, controller_epoch=1, offset=LOG_E
 def behind(lag: int = 390, **hints: object) -> Blocker:
     """Dual write is 400 records behind, and lives, where it has a lag."""
     distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=lag)
-    (entry,) = [e for e in blockers_of(looked_at(distant, hints=Hints(**hints)))[0] if e.object == "/migration"]
+    own = MigrationLookups(**{name: hints.pop(name) for name in ("unwritten", "crowded") if name in hints})  # type: ignore[arg-type]
+    asked = Hints(of_kind=own, **hints)  # type: ignore[arg-type]
+    (entry,) = [e for e in blockers_of(looked_at(distant, hints=asked))[0] if e.object == "/migration"]
     return entry
 
 

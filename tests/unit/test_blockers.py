@@ -8,8 +8,7 @@ import pytest
 
 from domain.decisions import Wait
 from domain.diagnosis.blocker import Blocker
-from domain.diagnosis.causes.bulk_loads import Pace
-from domain.diagnosis.causes.hints import Hints, Serving
+from domain.diagnosis.causes.hints import Hints, Pace, Serving
 from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
 from domain.drift.report import Verdict
 from domain.observed.observation import (
@@ -28,7 +27,7 @@ from domain.rulings import Ruling
 from domain.waits import WAITS, WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.waits import ZkWait
@@ -530,12 +529,12 @@ def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_r
 def test_where_all_nodes_are_of_another_cluster_nobody_is_told_to_touch_their_files() -> None:
     """Somebody has registered them under an id that he made up."""
     spec = SPEC.model_copy(update={"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"})
-    entries, _ = blockers_of(Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY)))
+    entries, _ = blockers_of(case_of(DUAL, spec, POLICY))
     (entry,) = (entry for entry in entries if entry.code == "PF03")
     assert (entry.object, SPEC.cluster_id in entry.observed) == ("cluster_id of the specification", True)
     assert "Touch none of these files" in entry.fix
     emptied = with_zookeeper(DUAL, cluster_id=None)
-    entries, _ = blockers_of(Looked(emptied, spec, POLICY, situation_of(emptied, spec, POLICY)))
+    entries, _ = blockers_of(case_of(emptied, spec, POLICY))
     (fix,) = (entry.fix for entry in entries if entry.object == "/cluster/id")
     assert SPEC.cluster_id in fix, "the nodes' id, not the specification's"
 

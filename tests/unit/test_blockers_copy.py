@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.diagnosis.causes.hints import Hints, Serving, Unwritten
+from domain.diagnosis.causes.hints import Hints, Serving
 from domain.observed.observation import (
     ControllerZnode,
     MigrationZnode,
@@ -14,6 +14,7 @@ from domain.observed.observation import (
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.causes.case import MigrationLookups, Unwritten
 from domain.zk_to_kraft.probed import with_probed
 from tests.unit.blocked import (
     BEFORE,
@@ -52,7 +53,9 @@ WAITING = "[2026-11-20 03:00:00,100] INFO Still waiting for ZK brokers [9] found
 
 def test_an_id_that_nobody_has_is_named_with_its_partitions_and_the_controllers_own_words() -> None:
     seen = with_zookeeper(HYBRID, assigned_broker_ids=(1, 2, 3, 9))
-    entries = found(seen, hints=Hints(logs={LEADER: (WAITING,)}, assigned={9: ("orders-0", "orders-1")}))
+    entries = found(
+        seen, hints=Hints(logs={LEADER: (WAITING,)}, of_kind=MigrationLookups(assigned={9: ("orders-0", "orders-1")}))
+    )
     assert keys(entries) == [("copy-not-complete", "broker 9")]
     assert "orders-0, orders-1" in entries[0].observed
     assert "Still waiting for ZK brokers [9]" in entries[0].observed
@@ -120,7 +123,7 @@ def test_a_dual_write_that_has_died_quotes_its_controller() -> None:
 
 def test_a_stray_config_is_named_before_any_failover() -> None:
     stray = Suspect(what="client metrics config interval.ms of all", why="a new leader cannot compare it")
-    entries = found(DUAL, hints=Hints(strays=(stray,)))
+    entries = found(DUAL, hints=Hints(of_kind=MigrationLookups(strays=(stray,))))
     assert ("failover-would-hurt", stray.what) in keys(entries)
 
 
@@ -133,16 +136,16 @@ def test_an_acl_that_zookeeper_cannot_hold_is_told_in_place_of_the_error_that_na
     logs = {LEADER: (line,)}
     assert ("dual-write-not-current", SPEC.node_name(LEADER)) in keys(found(DUAL, hints=Hints(logs=logs)))
     acl = Suspect(what="ACL of User:alice for group team-a/loader", why="no znode", is_lost_change=True, offset=1236)
-    (entry,) = found(DUAL, hints=Hints(logs=logs, strays=(acl,)))
+    (entry,) = found(DUAL, hints=Hints(logs=logs, of_kind=MigrationLookups(strays=(acl,))))
     assert (entry.code, entry.object) == ("failover-would-hurt", acl.what)
     older = acl.model_copy(update={"offset": 7})
-    told = keys(found(DUAL, hints=Hints(logs=logs, strays=(older,))))
+    told = keys(found(DUAL, hints=Hints(logs=logs, of_kind=MigrationLookups(strays=(older,)))))
     assert ("dual-write-not-current", SPEC.node_name(LEADER)) in told, "that was another change"
 
 
 def test_a_znode_that_would_kill_the_copy_is_told_before_it_begins() -> None:
     suspect = Suspect(what="/config/users/u", why="its quota is no number")
-    entries = found(HYBRID, hints=Hints(unreadable=(suspect,)))
+    entries = found(HYBRID, hints=Hints(of_kind=MigrationLookups(unreadable=(suspect,))))
     assert keys(entries) == [("copy-cannot-finish", "/config/users/u")]
     assert "has not begun" in entries[0].observed
 
@@ -309,7 +312,7 @@ NOT_BEFORE = "restart the active controller not before this is so"
         (lambda seen: seen, {"shut": frozenset({UNREACHED})}, "controller-3001 runs, follows and accepts connections"),
         (lambda seen: with_metrics(seen, STANDBY, raft_log_end=LOG_END - 400), {}, "controller-3001 runs, follows"),
         (lambda seen: with_part(seen, STANDBY, process=stopped("x"), metrics=None), {}, "controller-3001 runs, follows"),
-        (lambda seen: seen, {"strays": (STRAY,)}, f"{STRAY.what} is mended"),
+        (lambda seen: seen, {"of_kind": MigrationLookups(strays=(STRAY,))}, f"{STRAY.what} is mended"),
         (lambda seen: with_file(seen, STANDBY, "process.roles=controller\n"), {}, "controller-3001 has the flag"),
     ],
 )
@@ -343,7 +346,8 @@ def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_br
 
 
 def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
-    hints = Hints(logs={LEADER: FAILED}, unwritten=Unwritten(("300 config",), (), 50, 1.0))
+    own = MigrationLookups(unwritten=Unwritten(("300 config",), (), 50, 1.0))
+    hints = Hints(logs={LEADER: FAILED}, of_kind=own)
     (entry,) = found(BEHIND, hints=hints)
     assert "NoNode" in entry.fix
     assert "Somebody changes the cluster's metadata without pause" in entry.fix

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from activities.blockers.worth_looking import worth_reading
+from activities.diagnosis.nodes_to_ask import worth_reading
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
@@ -18,7 +18,7 @@ from domain.observed.observation import (
 )
 from domain.observed.parts import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.blocked import (
     BEFORE,
@@ -592,4 +592,4 @@ def test_partitions_without_a_leader_are_told_with_whose_directory_has_failed() 
     assert "Repair that directory" in failed.fix
     assert other.object == "orders-4"
     assert "in sync last: broker-3" in other.observed
-    assert {2, 3} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
+    assert {2, 3} <= set(worth_reading(case_of(seen, SPEC, POLICY)))

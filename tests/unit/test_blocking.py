@@ -16,11 +16,9 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
-from activities.blockers import busy_clients, hints, machine_hints, unwritten, worth_looking, written
-from activities.blockers.blocking import Blocking, _as_seen_before
-from activities.notes import machines as machine_notes
-from activities.notes.look_here import look_here
-from activities.notes.machines import MachineNotes
+from activities.diagnosis import brokers, lookups, machine_notes, machines, metadata, nodes_to_ask
+from activities.diagnosis.find_blockers import Blocking, _as_seen_before
+from activities.diagnosis.machine_notes import MachineNotes, look_here
 from activities.observing import forgotten_topics, member_trees
 from activities.observing.observe import observe
 from activities.ports.kafka import LookedUp
@@ -28,6 +26,7 @@ from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.reaching import Unresolved
 from activities.shipped_kinds import SHIPPED_KINDS
+from activities.zk_to_kraft import lookups as migration_lookups
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent
@@ -43,7 +42,7 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.quorum_log.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.waits import WaitReason
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
@@ -70,10 +69,10 @@ def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     async def watch_ourselves() -> VitalSigns:
         return signs_of()
 
-    for pausing in (busy_clients, written):
+    for pausing in (metadata, brokers):
         monkeypatch.setattr(pausing, "SECONDS_BETWEEN", 0.01)
     monkeypatch.setattr(machine_notes, "look_here", look_once)
-    monkeypatch.setattr(machine_hints, "watch_ourselves", watch_ourselves)
+    monkeypatch.setattr(machines, "watch_ourselves", watch_ourselves)
 
 
 class Ledger(LedgerInMemory):
@@ -230,7 +229,7 @@ async def test_a_search_that_only_this_look_had_no_time_for_holds_nothing_up(
     cluster = FakeCluster()
     await provision(cluster)
     monkeypatch.setattr("activities.zk_to_kraft.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
-    monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 1.5)
+    monkeypatch.setattr("activities.diagnosis.find_blockers.OBSERVATION_SECONDS", 1.5)
     waiting = Waiting(reason=reason, means="", since=NOW)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
     assert (("part-unknown", "which controllers have registered") in keys(seen)) is is_told
@@ -284,7 +283,7 @@ def hang(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(cluster, "view", slow)
-    monkeypatch.setattr("activities.blockers.blocking.PART_SECONDS", 1.0)
+    monkeypatch.setattr("activities.diagnosis.find_blockers.PART_SECONDS", 1.0)
 
 
 async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +297,7 @@ async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(
 
 async def test_what_may_explain_it_is_looked_up_beside_a_look_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here nothing comes before that: and what does come at last counts."""
-    monkeypatch.setattr("activities.blockers.blocking.EARLY_SECONDS", 0.1)
+    monkeypatch.setattr("activities.diagnosis.find_blockers.EARLY_SECONDS", 0.1)
     cluster, is_asked = await in_dual_write(), asyncio.Event()
     view, ask = cluster.view, cluster.ask_broker
 
@@ -313,14 +312,14 @@ async def test_what_may_explain_it_is_looked_up_beside_a_look_that_is_late(monke
     monkeypatch.setattr(cluster, "view", late)
     monkeypatch.setattr(cluster, "ask_broker", asked)
     chosen: list[tuple[bool, bool]] = []
-    hinting = hints.Hinting.hints
+    hinting = lookups.Hinting.hints
 
-    async def noting(self: hints.Hinting, *args: Any) -> Any:
-        is_told = any(part.what == "kafka" for part in args[2].unanswered)
-        chosen.append((args[2].kafka is not None, is_told))
+    async def noting(self: lookups.Hinting, *args: Any) -> Any:
+        is_told = any(part.what == "kafka" for part in args[0].observation.unanswered)
+        chosen.append((args[0].observation.kafka is not None, is_told))
         return await hinting(self, *args)
 
-    monkeypatch.setattr(hints.Hinting, "hints", noting)
+    monkeypatch.setattr(lookups.Hinting, "hints", noting)
     assert keys(await found(cluster)) == []
     assert is_asked.is_set()
     assert chosen == [(False, True), (True, False)], "what explains the rest is chosen by what has come late"
@@ -623,7 +622,7 @@ async def test_of_a_node_in_hand_it_is_told_that_no_program_comes_back_on_its_ma
         return await read_there(driver, *asked)
 
     monkeypatch.setattr(FakeDriver, "run", run)
-    monkeypatch.setattr(hints, "HINTS_SECONDS", 1.5)
+    monkeypatch.setattr(lookups, "HINTS_SECONDS", 1.5)
     step = {"in_hand": ("broker-2",), "step_since": datetime.now(UTC) - timedelta(seconds=9)}
     assert keys(await found(cluster, **step)) == [], "its log comes: others tell what is in it"
     monkeypatch.setattr(FakeDriver, "output", read)
@@ -716,8 +715,8 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
 
     drivers = SimpleNamespace(driver=lambda node: Here(cluster.nodes[node.id], cluster.faults))
     monkeypatch.setattr("activities.adapters.nodes.local._read", read)
-    monkeypatch.setattr("activities.blockers.blocking.PART_SECONDS", 1.0)
-    monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 2.0)
+    monkeypatch.setattr("activities.diagnosis.find_blockers.PART_SECONDS", 1.0)
+    monkeypatch.setattr("activities.diagnosis.find_blockers.OBSERVATION_SECONDS", 2.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
@@ -748,9 +747,9 @@ async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: 
     async def hangs(*_: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("activities.blockers.port_hints.port_holders", hangs)
+    monkeypatch.setattr("activities.diagnosis.machines.port_holders", hangs)
     monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 60)
-    monkeypatch.setattr(hints, "HINTS_SECONDS", 2.0)
+    monkeypatch.setattr(lookups, "HINTS_SECONDS", 2.0)
     seen = await asyncio.wait_for(found(cluster), 10)
     assert keys(seen) == [("node-down", "broker-2")]
     assert "failed to bind" in seen.blockers[0].observed
@@ -1046,7 +1045,7 @@ async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins(
 
 
 async def test_what_zookeeper_lacks_is_told_where_dual_write_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unwritten, "MEANWHILE_SECONDS", 0.0)
+    monkeypatch.setattr(migration_lookups, "MEANWHILE_SECONDS", 0.0)
     cluster = await in_dual_write()
     log = FakeLog(cluster)
     cluster.metadata_log = log
@@ -1072,19 +1071,19 @@ def test_where_only_who_is_down_lags_nobody_else_has_a_part_in_it(*, is_down: bo
     spec, fault = cluster_spec(), PartitionFault(partition="orders-0", missing=(2,), leader=1)
     seen = with_kafka(observation(Point.CONTROLLERS_UP), under_replicated=(fault,))
     seen = with_part(seen, 2, process=stopped("1@1"), metrics=None) if is_down else seen
-    situation = situation_of(seen, spec, POLICY)
-    assert worth_looking.worth_watching(spec, seen, situation, ()) == ([] if is_down else [2, 1])
-    assert {1, 2} & {*worth_looking.worth_reading(spec, seen, situation)} == ({2} if is_down else {1, 2})
+    case = case_of(seen, spec, POLICY)
+    assert nodes_to_ask.worth_watching(case, ()) == ([] if is_down else [2, 1])
+    assert {1, 2} & {*nodes_to_ask.worth_reading(case)} == ({2} if is_down else {1, 2})
 
 
 def test_who_leads_the_quorum_is_watched_while_a_node_is_in_hand_which_asks_it() -> None:
     """A controller one thread of which stands leads on, and lets no broker go."""
     spec, seen = cluster_spec(), observation(Point.SOAK)
-    situation = situation_of(seen, spec, POLICY)
+    case = case_of(seen, spec, POLICY)
     leader = quorum_leader(seen, spec)
     assert leader is not None
-    assert worth_looking.worth_watching(spec, seen, situation, ()) == []
-    assert worth_looking.worth_watching(spec, seen, situation, ("broker-2",)) == [2, leader.id]
+    assert nodes_to_ask.worth_watching(case, ()) == []
+    assert nodes_to_ask.worth_watching(case, ("broker-2",)) == [2, leader.id]
 
 
 @pytest.mark.parametrize(
@@ -1103,7 +1102,7 @@ def test_the_ensemble_is_asked_what_has_changed_where_a_broker_needs_it_to_come_
     """Not where a step is about to start it, nor where its file says nothing of ZooKeeper."""
     seen = observation(point)
     seen = with_part(seen, down, process=stopped("1@1"), metrics=None) if down is not None else seen
-    assert worth_looking.is_awaited(cluster_spec(), situation_of(seen, cluster_spec(), POLICY), in_hand) is is_told
+    assert nodes_to_ask.is_awaited(case_of(seen, cluster_spec(), POLICY), in_hand) is is_told
 
 
 @pytest.mark.parametrize("are_awaited", [False, True])
@@ -1126,9 +1125,9 @@ async def test_of_servers_that_serve_only_what_has_changed_is_asked(
         raise AssertionError("it is well")
 
     monkeypatch.setattr(MachineNotes, "of_server", changes)
-    monkeypatch.setattr(machine_hints, "watch_server", watch)
+    monkeypatch.setattr(machines, "watch_server", watch)
     seen = observation(Point.DUAL_WRITE)
-    machines = machine_hints.MachineHints(cast("Any", None), SpecDrivers())
+    asking = machines.MachineHints(cast("Any", None), SpecDrivers())
     serving = dict.fromkeys(addresses, Serving.YES)
-    await machines.of_servers("m1", record, seen, serving, silent, are_awaited=are_awaited)
+    await asking.of_servers("m1", record, seen, serving, silent, are_awaited=are_awaited)
     assert (sorted(asked), silent) == (sorted(f"zookeeper {address}" for address in addresses) if are_awaited else [], [])

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from activities.blockers import busy_clients
+from activities.diagnosis import metadata
 from activities.ports.zookeeper import ZooKeepers
 from domain.errors import Transient
 
@@ -26,18 +26,18 @@ class Servers:
 
 
 async def asked(*answers: str | None) -> tuple[str, ...]:
-    return await busy_clients.busy_clients(cast("ZooKeepers", Servers(*answers)), "a:1,b:2,c:3/chroot")
+    return await metadata.busy_clients(cast("ZooKeepers", Servers(*answers)), "a:1,b:2,c:3/chroot")
 
 
 async def test_a_client_that_asks_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(busy_clients, "SECONDS_BETWEEN", 0.05)
+    monkeypatch.setattr(metadata, "SECONDS_BETWEEN", 0.05)
     (told,) = await asked(QUIET % 5, LOUD % 100, QUIET % 6, LOUD % 10_000)
     assert told.startswith("10.9.9.9:4000 (")
     assert told.endswith(" requests a second)")
 
 
 async def test_a_host_that_connects_anew_all_the_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(busy_clients, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(metadata, "SECONDS_BETWEEN", 0.0)
     many = "".join(f" /10.9.9.9:{port}[0](queued=0,recved=1,sent=0)\n" for port in range(60))
     assert await asked(QUIET % 5, "", QUIET % 5, many) == ("10.9.9.9 (60 new connections)",)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
-from activities.notes.machines import MachineNotes
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.ports.checks import CheckRunner, MessageRunner
 from activities.ports.ports import Ports
 from activities.settings import ActivitySettings

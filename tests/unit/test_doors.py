@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.causes.reachability import door_of
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.diagnosis.machines.vital_signs import VitalSigns
-from domain.zk_to_kraft.causes.doors import door_of
 from tests.unit.blocked import SOAK, SPEC, found, looked_at, silent
 from tests.unit.conftest import NOW, signs_of
 

@@ -1,5 +1,6 @@
 """GF14 and GF15: what moved under us, and that nothing moves. Told once, and nothing else follows."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,9 +12,8 @@ from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import alerts_of, assess
-from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.drift_watch import drift_causes, drifts
-from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     NOW,
@@ -105,8 +105,7 @@ def test_another_version_is_told_of_whoever_has_it() -> None:
 
 
 def originals_gone(seen: Observation, *rolled_nodes: str, in_hand: str = "") -> list[tuple[str, str]]:
-    situation = situation_of(seen, SPEC, POLICY)
-    looked = Looked(seen, SPEC, POLICY, situation, rolled=frozenset(rolled_nodes), in_hand=frozenset({in_hand}))
+    looked = replace(case_of(seen, SPEC, POLICY), rolled=frozenset(rolled_nodes), in_hand=frozenset({in_hand}))
     return [found.key for found in drift_causes(looked) if found.blocker.object.startswith("original")]
 
 

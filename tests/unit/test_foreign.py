@@ -9,10 +9,9 @@ from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
-from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from tests.unit.conftest import (
     CLUSTER_ID,
@@ -57,7 +56,7 @@ def test_in_flight_a_controller_of_another_cluster_is_waited_for_by_name(point: 
     assert isinstance(decision, Wait)
     assert (decision.reason, decision.objects) == (WaitReason.PREFLIGHT_BLOCKERS, ("PF03",))
     assert all(word in decision.detail for word in ("controller-3001", FILE, OTHER, CLUSTER_ID))
-    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY))
+    looked = case_of(seen, SPEC, POLICY)
     entries, explained = blockers_of(looked, decision)
     assert decision.reason in explained
     (entry,) = (entry for entry in entries if entry.object == f"controller-3001 {FILE}")

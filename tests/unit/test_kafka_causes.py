@@ -8,8 +8,9 @@ import pytest
 from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
 from domain.decisions import Wait
 from domain.diagnosis.blocker import Blocker
-from domain.diagnosis.causes.connection_limits import ConnectionLimit
-from domain.diagnosis.causes.hints import Asked, Hints, Serving
+from domain.diagnosis.causes.case import restart_of
+from domain.diagnosis.causes.hints import Asked, ConnectionLimit, Hints, Serving
+from domain.diagnosis.causes.reachability import PROXY_HEADER, listening
 from domain.diagnosis.logs.threads import Standing
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.errors import Obstacle
@@ -17,12 +18,8 @@ from domain.observed.observation import ControllerZnode, Observation, PartitionF
 from domain.policy import MigrationPolicy
 from domain.waits import WaitReason
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.owners import listening
-from domain.zk_to_kraft.causes.proxy_headers import PROXY_HEADER
-from domain.zk_to_kraft.causes.sparing import restart_of
+from domain.zk_to_kraft.causes.case import MigrationCase, case_of
 from domain.zk_to_kraft.probed import with_probed
-from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     CONNECT,
     LEADER,
@@ -48,8 +45,8 @@ MANY = (
 FETCHER = "[2026-11-20 03:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 
 
-def looked_at(seen: Observation, **hints: object) -> Looked:
-    return Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(**hints))  # type: ignore[arg-type]
+def looked_at(seen: Observation, **hints: object) -> MigrationCase:
+    return replace(case_of(seen, SPEC, POLICY), hints=Hints(**hints))  # type: ignore[arg-type]
 
 
 def entries(seen: Observation, **hints: object) -> list[Blocker]:
@@ -167,7 +164,7 @@ def test_while_two_controllers_rule_what_brokers_list_is_no_cause_of_its_own(cla
     torn = with_zookeeper(DUAL, controller=claim)
     torn = with_probed(torn, failover_hazards=())
     for seen in (silent(torn, broker_id=2), with_kafka(torn, broker_ids=(2, 3))):
-        looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY))
+        looked = case_of(seen, SPEC, POLICY)
         waits = [Wait(reason=reason) for reason in (WaitReason.PART_UNKNOWN, WaitReason.PARTITIONS_NOT_IN_SYNC)]
         found, _ = blockers_of(looked, *waits)
         assert [(entry.code, entry.object) for entry in found] == [("dual-write-not-current", "/controller")]
@@ -565,7 +562,7 @@ def test_a_name_that_is_not_resolved_is_one_entry_of_our_own_machine() -> None:
     seen = seen.model_copy(update={"unanswered": (*seen.unanswered, part)})
     spec = named("Kafka-1")
     hints = Hints(unresolved={"kafka-1": "Temporary failure in name resolution"})
-    looked = Looked(seen, spec, POLICY, situation_of(seen, spec, POLICY), hints)
+    looked = replace(case_of(seen, spec, POLICY), hints=hints)
     (entry,) = blockers_of(looked)[0]
     assert (entry.code, entry.object) == ("machine", "keeperless-activities")
     assert "kafka-1: Temporary failure in name resolution" in entry.observed
@@ -580,16 +577,16 @@ def test_a_member_whose_name_is_gone_explains_no_lag() -> None:
     address = CONNECT.partition(",")[0].replace("127.0.0.1", "zk")
     spec = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"connect": f"{address},zk2:1,zk3:1"})})
     hints = Hints(unresolved={"zk": "Name or service not known"}, servers={address: Serving.UNREACHED, "zk2:1": Serving.YES})
-    looked = Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY), hints)
+    looked = replace(case_of(DUAL, spec, POLICY), hints=hints)
     found, explained = blockers_of(looked)
     assert [(entry.code, entry.object) for entry in found] == [("machine", "keeperless-activities")]
-    assert not explained & frozenset(WaitReason)
+    assert explained.isdisjoint(WaitReason)
 
 
 def test_a_controller_whose_name_is_not_resolved_is_not_told_to_be_shut() -> None:
     spec = SPEC.model_copy(update={"controllers": tuple(c.model_copy(update={"host": "c"}) for c in SPEC.controllers)})
     hints = Hints(unresolved={"c": "Name or service not known"}, shut=frozenset({"c:9001"}))
-    looked = Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY), hints)
+    looked = replace(case_of(DUAL, spec, POLICY), hints=hints)
     assert [entry.object for entry in blockers_of(looked)[0]] == ["keeperless-activities"]
 
 

@@ -1,11 +1,12 @@
 """What a running process complains of: the last error, else the last warning, for people's eyes, and nothing that is over."""
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from activities.blockers.worth_looking import worth_reading
+from activities.diagnosis.nodes_to_ask import worth_reading
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.logs.complaints import complaint_in, trouble_with, with_thrown
 from domain.diagnosis.logs.lines import all_found
@@ -14,8 +15,7 @@ from domain.diagnosis.logs.replication import REMOTE_STATE
 from domain.observed.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.causes.case import case_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy()
@@ -199,7 +199,7 @@ def test_what_may_be_encoded_is_no_path(words: str) -> None:
 
 
 def entries(seen: Observation, logs: dict[int, tuple[str, ...]]) -> dict[str, str]:
-    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(logs=logs))
+    looked = replace(case_of(seen, SPEC, POLICY), hints=Hints(logs=logs))
     return {entry.object: entry.observed for entry in blockers_of(looked)[0]}
 
 
@@ -230,7 +230,7 @@ def test_a_quorum_without_a_leader_tells_what_its_controllers_complain_of() -> N
     for controller in SPEC.controllers:
         seen = with_metrics(seen, controller.id, active_controller_count=0)
     observed = entries(seen, {3002: (ERROR,)})["the quorum"]
-    assert {c.id for c in SPEC.controllers} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
+    assert {c.id for c in SPEC.controllers} <= set(worth_reading(case_of(seen, SPEC, POLICY)))
     assert "The last complaint in the log of controller-3002: " in observed
 
 
@@ -249,9 +249,8 @@ def test_a_quorum_whose_controllers_do_not_let_each_other_in_is_told_so() -> Non
         "[2026-11-20 03:00:20,000] ERROR [RaftManager id=3002] Connection to node 3001 (c1/10.0.0.1:9093) failed "
         "authentication due to: SSL handshake failed (org.apache.kafka.clients.NetworkClient)"
     )
-    looked = Looked(
-        seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(logs={3001: CUT_FROM_ZOOKEEPER, 3002: (ERROR, refused)})
-    )
+    hints = Hints(logs={3001: CUT_FROM_ZOOKEEPER, 3002: (ERROR, refused)})
+    looked = replace(case_of(seen, SPEC, POLICY), hints=hints)
     (entry,) = [one for one in blockers_of(looked)[0] if one.object == "the quorum"]
     assert "The log of controller-3002 says: Connection to node 3001 (c1/10.0.0.1:9093) failed authen" in entry.observed
     assert "key and trust stores" in entry.fix
@@ -259,7 +258,7 @@ def test_a_quorum_whose_controllers_do_not_let_each_other_in_is_told_so() -> Non
 
 def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
     def read(seen: Observation) -> set[int]:
-        return set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
+        return set(worth_reading(case_of(seen, SPEC, POLICY)))
 
     assert read(DUAL) == {3002}
     assert read(DISAGREEING) == {1, 2, 3, 3002}
@@ -270,9 +269,8 @@ def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
 
 def test_the_log_of_a_node_in_our_hands_is_read_whatever_it_seems_to_be() -> None:
     seen = observation(Point.SOAK)
-    situation = situation_of(seen, SPEC, POLICY)
-    assert 2 not in worth_reading(SPEC, seen, situation)
-    assert 2 in worth_reading(SPEC, seen, situation, {"broker-2"})
+    assert 2 not in worth_reading(case_of(seen, SPEC, POLICY))
+    assert 2 in worth_reading(case_of(seen, SPEC, POLICY), {"broker-2"})
 
 
 RETRIED = "[2026-11-20 03:00:25,000] INFO Encountered ZooKeeper error during event BecomeZkControllerEvent. Will retry. (x)"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.notes.look_here import look_here
+from activities.diagnosis.machine_notes import look_here
 
 
 def test_a_release_that_was_pruned_under_the_process_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
-from activities.notes import metadata as metadata_notes
-from activities.notes.machines import MachineNotes
+from activities.diagnosis import metadata_notes
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.observing.observe import observe
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
@@ -461,7 +461,7 @@ async def test_of_many_rules_the_one_that_is_gone_is_told_and_a_secret_that_was_
 
 async def test_a_list_of_names_that_has_grown_too_long_is_told_with_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer ends the session of every broker that asks for it, and the log has only the packet's length."""
-    monkeypatch.setattr("activities.notes.metadata.LONG_LIST_BYTES", 4000)
+    monkeypatch.setattr("activities.diagnosis.metadata_notes.LONG_LIST_BYTES", 4000)
     kept = Kept(FakeCluster())
     znodes = kept.cluster.znodes
     znodes["/kafka-acl-changes/acl_changes_0000000000"] = b""
@@ -511,7 +511,7 @@ async def test_no_error_of_a_note_reaches_a_migration_and_it_is_not_tried_at_onc
         tries += 1
         raise error
 
-    monkeypatch.setattr("activities.notes.machines._take_ours", fail)
+    monkeypatch.setattr("activities.diagnosis.machine_notes._take_ours", fail)
     await kept.keep()
     await kept.keep()
     assert OURS not in kept.ledger.notes
@@ -539,7 +539,7 @@ async def test_notes_are_kept_beside_what_goes_on(monkeypatch: pytest.MonkeyPatc
         await may_end.wait()
         return MachineNote(about=OURS, at=NOON, identity=None, facts={})
 
-    monkeypatch.setattr("activities.notes.machines._take_ours", wait)
+    monkeypatch.setattr("activities.diagnosis.machine_notes._take_ours", wait)
     request = AssessRequest(migration_id="m1", cluster="orders", generation=1)
     assessing = Assessing(kept.ports, kept.notes)
     for _ in range(2):
@@ -576,12 +576,12 @@ async def test_a_worker_that_ends_lets_notes_under_way_be_written(monkeypatch: p
             await asyncio.sleep(3600 if is_endless else 0.05)
             return MachineNote(about=OURS, at=NOON, identity=None, facts={})
 
-        monkeypatch.setattr("activities.notes.machines._take_ours", take)
+        monkeypatch.setattr("activities.diagnosis.machine_notes._take_ours", take)
         async with kept.notes:
             kept.notes.begin("m1", kept.cluster.record(), observation)
             await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.notes.machines.LEAVE_SECONDS", 0.5)
+    monkeypatch.setattr("activities.diagnosis.machine_notes.LEAVE_SECONDS", 0.5)
     await ActivityEnvironment().run(begin, is_endless=True)
     assert OURS not in kept.ledger.notes
     await ActivityEnvironment().run(begin, is_endless=False)

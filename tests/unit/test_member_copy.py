@@ -7,7 +7,7 @@ import pytest
 from activities import on_node
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
-from activities.blockers.member_files import member_files
+from activities.diagnosis.machines import member_files
 from activities.observing.member_copy import copy_member, needed_logs, newest_snapshots
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
 from domain.diagnosis.causes.hints import MemberFiles, Serving

@@ -6,9 +6,9 @@ import pytest
 
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.causes.machine import restarts_in
 from domain.observed.observation import Observation
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.restarts import restarts_in
 from tests.unit.blocked import DUAL, dead, looked_at
 from tests.unit.conftest import mark_of, running, signs_of, with_file, with_metrics, with_part
 

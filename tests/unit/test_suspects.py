@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
-from activities.notes.machines import MachineNotes
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS

@@ -1,17 +1,17 @@
 """Who has the ports that a process could not bind: found by its log, and never to be ended where it belongs to the cluster."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from domain.cluster import ZooKeeperMemberSpec
 from domain.diagnosis.causes.hints import Hints
+from domain.diagnosis.causes.machine import ports_not_bound, signs_of_holders
 from domain.diagnosis.machines.vital_signs import PortHolder, Sign
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.taken_ports import ports_not_bound, signs_of_holders
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.causes.case import case_of
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_part
 
 TAKEN = "java.net.BindException: Address already in use"
@@ -43,7 +43,7 @@ def signs(name: str, holder: PortHolder, **hints: Any) -> list[Sign]:
     members = tuple(ZooKeeperMemberSpec(host="127.0.0.1", port=port, data_dir=f"/zk/{port}") for port in (2181, 2182, 2183))
     spec = spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": members})})
     policy, seen = MigrationPolicy(), observation(Point.DUAL_WRITE)
-    looked = Looked(seen, spec, policy, situation_of(seen, spec, policy), Hints(holders={name: (holder,)}, **hints))
+    looked = replace(case_of(seen, spec, policy), hints=Hints(holders={name: (holder,)}, **hints))
     return list(signs_of_holders(looked, name))
 
 
@@ -75,7 +75,7 @@ def test_who_runs_a_node_that_nobody_owns_is_told_with_who_has_started_it(starte
     spec, policy = cluster_spec(), MigrationPolicy()
     seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("77@1"), metrics=None, is_unowned=True)
     holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}", started_by=starter)
-    looked = Looked(seen, spec, policy, situation_of(seen, spec, policy), Hints(holders={"broker-2": (holder,)}))
+    looked = replace(case_of(seen, spec, policy), hints=Hints(holders={"broker-2": (holder,)}))
     (entry,) = blockers_of(looked)[0]
     assert (entry.code, entry.object) == ("part-unknown", "broker-2")
     assert "process 812 (java kafka.Kafka" in entry.observed
@@ -91,9 +91,9 @@ def test_a_node_whose_pid_file_somebody_has_taken_away_is_not_to_be_stopped() ->
     spec, policy = cluster_spec(), MigrationPolicy()
     seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("812@1"), metrics=None, is_unowned=True)
     holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}")
-    looked = Looked(seen, spec, policy, situation_of(seen, spec, policy), Hints(holders={"broker-2": (holder,)}))
+    looked = replace(case_of(seen, spec, policy), hints=Hints(holders={"broker-2": (holder,)}))
     (entry,) = blockers_of(looked)[0]
-    assert "its process of before, by process 812" in entry.observed
+    assert "its earlier process answers there, by process 812" in entry.observed
     assert entry.fix.startswith(f"Write its number back: `echo 812 > {spec.brokers[1].driver.service.pid_file}`. Stop nothing.")
     assert "background" not in entry.fix
 

@@ -6,15 +6,14 @@ import pytest
 
 from activities.observing import member_trees
 from activities.observing.member_trees import torn_trees
+from domain.diagnosis.causes.ensemble import are_torn, majority_of, sides_of
 from domain.diagnosis.causes.hints import Hints, Serving
-from domain.diagnosis.causes.torn_ensemble import are_torn, majority_of, sides_of
 from domain.errors import Obstacle
 from domain.observed.ensemble import MemberTree, Trees
 from domain.observed.observation import Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.causes.case import case_of
 from tests.unit.conftest import Point, cluster_spec, observation
 
 SPEC, POLICY, DUAL = cluster_spec(), MigrationPolicy(), observation(Point.DUAL_WRITE)
@@ -110,7 +109,7 @@ def entries(torn: Trees, servers: dict[str, Serving]) -> list[tuple[str, str, st
     why = "the servers of zookeeper.connect are two ensembles with two trees: …"
     torn_apart = Unanswered(what="zookeeper", why=why, obstacle=Obstacle.TORN)
     seen = DUAL.model_copy(update={"zookeeper": None, "unanswered": (torn_apart,)})
-    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(torn=torn, servers=servers))
+    looked = replace(case_of(seen, SPEC, POLICY), hints=Hints(torn=torn, servers=servers))
     return [(entry.code, entry.object, entry.observed, entry.fix) for entry in blockers_of(looked)[0]]
 
 

@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing, pause_after
-from activities.notes.machines import MachineNotes
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.blockers.written import written
+from activities.diagnosis.brokers import written
 from domain.observed.observation import PartitionFault
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.topics import FakeTopic
@@ -17,7 +17,7 @@ async def test_topics_are_told_by_how_fast_they_grow(monkeypatch: pytest.MonkeyP
     async def meanwhile(_: float) -> None:
         messages["big", 0], messages["big", 1], messages["small", 0] = [b"x" * 600], [b"x" * 300], [b"x" * 200]
 
-    monkeypatch.setattr("activities.blockers.written.asyncio.sleep", meanwhile)
+    monkeypatch.setattr("activities.diagnosis.brokers.asyncio.sleep", meanwhile)
     faults = [("big-0", 1), ("big-1", 2), ("small-0", 1), ("still-0", 1), ("gone-0", 1), ("unled-0", None)]
     lagging = tuple(PartitionFault(partition=name, missing=(3,), leader=leader) for name, leader in faults)
     found = await written(cluster, cluster.record(), lagging)

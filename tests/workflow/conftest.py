@@ -38,9 +38,9 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.canaries.trying import Canaries
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.failures import FailureTranslator
 from activities.looking import look_and_decide
-from activities.notes.machines import MachineNotes
 from activities.planning import Planning
 from activities.ports.kafka import LookedUp
 from activities.ports.ports import Ports

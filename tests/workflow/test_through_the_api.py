@@ -14,8 +14,8 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.adapters.nodes.drivers import SpecDrivers
+from activities.diagnosis.machine_notes import MachineNotes
 from activities.failures import FailureTranslator
-from activities.notes.machines import MachineNotes
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from api.app import create_app

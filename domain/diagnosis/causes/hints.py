@@ -1,11 +1,10 @@
 """What is looked up only for people, because no decision needs it: data, as causes read it."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.diagnosis.causes.bulk_loads import Pace
-from domain.diagnosis.causes.connection_limits import ConnectionLimit
 from domain.diagnosis.logs.threads import Standing
 from domain.diagnosis.machines.node_output import Deleted, NodeOutput
 from domain.diagnosis.machines.notes import MachineChanges
@@ -14,8 +13,76 @@ from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns
 from domain.errors import Obstacle
 from domain.observed.coordinators import Miscount
 from domain.observed.ensemble import Trees
-from domain.observed.observation import Suspect
-from domain.observed.topic_directories import TopicOnDisk
+
+LIMITS = re.compile(
+    r"(?:listener\.name\.[^.]{1,80}\.)?(connection_creation_rate|max\.connection\.creation\.rate|max\.connections(?:\.per\.ip(?:\.overrides)?)?)"
+)
+
+RATES = frozenset({"connection_creation_rate", "max.connection.creation.rate"})
+
+FEW = 10
+"""New connections in a second, below which brokers, their clients and a tool that looks may lack some: a restart makes all of
+them connect anew at once."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimit:
+    """`where`: a znode, or a node's file."""
+
+    key: str
+    value: str
+    where: str
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.key}={self.value} in {self.where}"
+
+    @property
+    def of_whom(self) -> str:
+        whose = self.where.removeprefix("/config/ips/")
+        if whose == self.where:
+            return "at each listener" if self.key.startswith("listener.name.") else "at a broker"
+        return "from any one address" if whose == "<default>" else f"from {whose}"
+
+    @property
+    def is_of_addresses(self) -> bool:
+        """Also at a listener that brokers have for themselves, which the others spare (ConnectionQuotas.protectedListener)."""
+        return self.where.startswith("/config/ips/")
+
+    @property
+    def is_tight(self) -> bool:
+        """Of rates only: how many connections there are nobody sees here."""
+        return LIMITS.sub(r"\1", self.key) in RATES and self.value.replace(".", "", 1).isdigit() and float(self.value) < FEW
+
+
+def limits_in(where: str, config: Mapping[str, str]) -> Iterator[ConnectionLimit]:
+    for key, value in config.items():
+        if LIMITS.fullmatch(key):
+            yield ConnectionLimit(key, str(value), where)
+
+
+def how_to_lift(limit: ConnectionLimit) -> str:
+    """Without a restart, which would make everybody connect anew."""
+    whose = limit.where.rsplit("/", 1)[-1]
+    kind = {"ips": "ips", "brokers": "brokers"}.get(limit.where.removeprefix("/config/").split("/")[0])
+    entity = "--entity-default" if whose == "<default>" else f"--entity-name {whose}"
+    if kind is None:
+        change = f"--entity-type brokers --entity-default --add-config {limit.key}=NUMBER, which counts before the file"
+    else:
+        change = f"--entity-type {kind} {entity} --delete-config {limit.key}"
+    return (
+        "Raise or remove it, without a restart, which makes everybody connect anew: kafka-configs.sh --bootstrap-server … "
+        f"--alter {change}. That has to connect too, and may need some tries. If somebody meant it against a client, give it "
+        "to that one's address alone (--entity-type ips --entity-name ADDRESS)."
+    )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Of what is written to the partitions of a topic that lag."""
+
+    topic: str
+    bytes_per_second: float
 
 
 class Serving(StrEnum):
@@ -61,17 +128,6 @@ class MemberFiles:
 
 
 @dataclass(frozen=True)
-class Unwritten:
-    """What ZooKeeper has not got yet of the quorum's log. `changes`: counted by kind, as `300 config`; `configured`: of configs
-    whose, most often changed first; `more`: how many came while it was read, in `seconds`."""
-
-    changes: tuple[str, ...]
-    configured: tuple[str, ...]
-    more: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Asked:
     """One broker, asked by itself, and at which address. `why`: what it does in place of an answer; `None` where it answers."""
 
@@ -86,9 +142,7 @@ class Hints:
 
     `logs`: by node id, the last lines of its output; `outputs`: by its name, the same with where they go. `servers`: by
     `host:port`; `server_logs`: their last lines, as far as somebody has said where they are; `server_files`: of these.
-    `trees`: of members that do not agree, at one zxid; `torn`: of all, where they are two ensembles. `assigned`: by broker id
-    that is not registered, the partitions that it is assigned to. `strays`: configs and ACLs that ZooKeeper cannot hold.
-    `unreadable`: znodes that the copy could not read.
+    `trees`: of members that do not agree, at one zxid; `torn`: of all, where they are two ensembles.
     `unresolved`: names that the machine of keeperless-activities does not resolve, and why; `numbers`: of the others.
     `throttles`: znodes of brokers whose replication is throttled; `limits`: what is set of connections; both where Kafka is
     silent or replicas lag. `shut`: listeners of Kafka, as `host:port`, that accept no connection from us. `unheard`: by broker
@@ -97,11 +151,10 @@ class Hints:
     those at which connections are reset as soon as they are made.
     `set_dynamically`: by broker id the addresses that somebody has set in ZooKeeper in place of those in its file.
     `asked`: by broker id, where Kafka as a whole gives no answer.
-    `forgotten`: topics that brokers serve and ZooKeeper has not got. `topics`: those without an id there, with their ids on
-    brokers' disks.
+    `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `miscounts`: brokers that count fewer partitions of a topic that coordinates than it has.
-    `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
-    that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
+    `missing`: znodes without which Kafka does not work. `busiest`: where a server does not keep up, or the quorum's leader does
+    not get on, which clients ask most.
     `written`: topics that lag, by how fast they grow.
     `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
     that are started from there;
@@ -110,6 +163,7 @@ class Hints:
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
     what is different on its machine since it was noted. `threads`: by name of a node that starts, ends or is silent for long,
     where it stands. `silent`: hints that were asked for and did not come, in words.
+    `of_kind`: what only the kind of migration looks up, as it knows it.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -119,9 +173,6 @@ class Hints:
     server_files: Mapping[str, MemberFiles] = field(default_factory=dict)
     trees: Trees = field(default_factory=dict)
     torn: Trees = field(default_factory=dict)
-    assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    strays: tuple[Suspect, ...] = ()
-    unreadable: tuple[Suspect, ...] = ()
     shut: frozenset[str] = frozenset()
     unresolved: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -133,11 +184,8 @@ class Hints:
     throttles: tuple[str, ...] = ()
     limits: tuple[ConnectionLimit, ...] = ()
     forgotten: tuple[str, ...] = ()
-    topics: tuple[TopicOnDisk, ...] = ()
     missing: tuple[str, ...] = ()
     miscounts: tuple[Miscount, ...] = ()
-    unwritten: Unwritten | None = None
-    crowded: tuple[str, ...] = ()
     busiest: tuple[str, ...] = ()
     written: tuple[Pace, ...] = ()
     signs: Mapping[str, VitalSigns] = field(default_factory=dict)
@@ -148,3 +196,4 @@ class Hints:
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)
     threads: Mapping[str, Standing] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
+    of_kind: object = None

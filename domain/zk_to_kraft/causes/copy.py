@@ -3,22 +3,23 @@
 from collections.abc import Iterator, Sequence
 
 from domain.checks.seen import some
-from domain.diagnosis.causes.hints import Unwritten
+from domain.diagnosis.causes.case import Cause, cause
+from domain.diagnosis.causes.quotes import complaints, leaders_threads
 from domain.diagnosis.logs.lines import Found, found_in
 from domain.health.quorum import quorum_leader
+from domain.observed.ensemble import are_alike
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.waits import WaitReason
-from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads
+from domain.zk_to_kraft.causes.case import MigrationCase, Unwritten, before_a_failover
 from domain.zk_to_kraft.causes.failed_writes import (
     GIVEN_UP,
     failed_in,
     in_words,
     is_of_a_change,
     is_of_a_stray,
-    mended,
+    is_without_error,
     offsets_of,
 )
-from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
@@ -53,13 +54,25 @@ CATCHING_UP = (
 CONTROLLER, MIGRATION = "/controller", "/migration"
 
 
-def copy_causes(looked: Looked) -> Iterator[Cause]:
+MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, *GIVEN_UP})
+"""What another active controller writes in the end."""
+FIND_THE_ZNODE = (
+    " Which one it is: compare zkCli.sh ls /brokers/topics, at each member, with kafka-topics.sh --list. What the controller "
+    "has written, kafka-dump-log.sh --cluster-metadata-decoder shows at that offset."
+)
+MEND_THE_TREE = (
+    "First mend the member that has another tree, as the entry GF11 says: its znodes are not to be written by hand. Then "
+    "restart the active controller. "
+)
+
+
+def copy_causes(case: MigrationCase) -> Iterator[Cause]:
     """What keeps the copy from beginning, or from ending."""
-    if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
-        yield from _awaited_brokers(looked)
-    for suspect in looked.hints.unreadable if probed(looked.observation).poisoned_znodes is None else ():
+    if case.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
+        yield from _awaited_brokers(case)
+    for suspect in case.found.unreadable if probed(case.observation).poisoned_znodes is None else ():
         yield cause(
-            looked,
+            case,
             ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
             ZkWait.COPY_NOT_COMPLETE,
@@ -67,58 +80,58 @@ def copy_causes(looked: Looked) -> Iterator[Cause]:
             expected="every znode can be copied",
             fix=f"Repair it now, before the last broker goes into migration mode. {repair_of(suspect.what)}",
         )
-    for suspect in probed(looked.observation).poisoned_znodes or ():
+    for suspect in probed(case.observation).poisoned_znodes or ():
         yield cause(
-            looked,
+            case,
             ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
             observed=suspect.why,
             expected="every znode can be copied",
             fix=f"Ask for a rollback unless it is under way. Then, before the next attempt: {repair_of(suspect.what)}",
         )
-    is_own = looked.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
-    if not is_own and (looked.situation.is_copy_left_over or looked.situation.is_copy_stale):
-        znode = looked.observation.zookeeper.migration if looked.observation.zookeeper is not None else None
+    is_own = case.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    if not is_own and (case.situation.is_copy_left_over or case.situation.is_copy_stale):
+        znode = case.observation.zookeeper.migration if case.observation.zookeeper is not None else None
         yield cause(
-            looked,
+            case,
             ZkWait.COPY_LEFT_OVER,
             MIGRATION,
             observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
             expected="no such znode, or one with offset -1",
             fix=WAITS[ZkWait.COPY_LEFT_OVER].means,
         )
-    if looked.situation.quorum is QuorumState.PRE_MIGRATION:
-        for lines in looked.hints.logs.values():
-            yield from _brokers_unknown(looked, lines)
+    if case.situation.quorum is QuorumState.PRE_MIGRATION:
+        for lines in case.hints.logs.values():
+            yield from _brokers_unknown(case, lines)
 
 
-def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
+def _awaited_brokers(case: MigrationCase) -> Iterator[Cause]:
     """Ids in assignments or registrations that no broker of the quorum has: the driver waits for them for ever.
 
     After the copy they keep nobody waiting, but a stranger that is registered does not belong there.
     """
-    zookeeper = looked.observation.zookeeper
+    zookeeper = case.observation.zookeeper
     if zookeeper is None:
         return
-    described = {b.id for b in looked.spec.brokers}
-    is_before = looked.situation.quorum is QuorumState.PRE_MIGRATION
+    described = {b.id for b in case.spec.brokers}
+    is_before = case.situation.quorum is QuorumState.PRE_MIGRATION
     gone = {i for i in zookeeper.assigned_broker_ids if is_before and i not in described and i not in zookeeper.broker_ids}
     strangers = {i for i in zookeeper.broker_ids if i not in described}
     quotes = {
         name: found.quote
-        for lines in looked.hints.logs.values()
+        for lines in case.hints.logs.values()
         for found in found_in(lines, (WAITING_FOR_BROKERS,))
         for name in found.named
     }
     for broker_id in sorted(gone | strangers):
-        partitions = looked.hints.assigned.get(broker_id, ())
+        partitions = case.found.assigned.get(broker_id, ())
         where = f": {some(list(partitions))}" if partitions else ""
         seen = f"assigned to partitions{where}, and no such broker is registered" if broker_id in gone else (
             "registered in ZooKeeper, and not in the cluster's specification"
         )  # fmt: skip
         said = f". The active controller says: {quotes[str(broker_id)]}" if str(broker_id) in quotes else ""
         yield cause(
-            looked,
+            case,
             ZkWait.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
             f"broker {broker_id}",
             WaitReason.PREFLIGHT_BLOCKERS,
@@ -132,42 +145,42 @@ KEEP_THE_COPY = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_
 """Once all brokers are in migration mode: before that it waits for them."""
 
 
-def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
-    are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
+def _brokers_unknown(case: MigrationCase, lines: tuple[str, ...]) -> Iterator[Cause]:
+    are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in case.situation.brokers)
     for found in failed_in(lines, KEEP_THE_COPY if are_all_hybrid else (SUPERSET,)):
         yield cause(
-            looked,
+            case,
             ZkWait.COPY_NOT_COMPLETE,
             "the copy",
             observed=f"the active controller says: {in_words(found)}",
             expected=found.told.expected,
-            fix=_claim_again(looked) if found.told is CLAIM_REFUSED else mended(looked, found),
+            fix=_claim_again(case) if found.told is CLAIM_REFUSED else _mended(case, found),
         )
 
 
-def _claim_again(looked: Looked) -> str:
+def _claim_again(case: MigrationCase) -> str:
     """Its own claim was committed and the answer lost, as when a disk of ZooKeeper's hangs: only another epoch gets past it."""
-    leader, zookeeper = quorum_leader(looked.observation, looked.spec), looked.observation.zookeeper
+    leader, zookeeper = quorum_leader(case.observation, case.spec), case.observation.zookeeper
     claim = zookeeper.controller if zookeeper is not None else None
     if leader is None or claim is None or claim.broker_id != leader.id:
         return CLAIM_REFUSED.fix
-    name = looked.name(leader.id)
+    name = case.name(leader.id)
     return (
         f"/controller names {name} already: it has claimed it, the answer was lost, and it tries the same epoch for ever. "
         f"Restart {name}: the next claim has another epoch (seen with 3.9). If that does not help, ask for a rollback."
     )
 
 
-def dual_write_causes(looked: Looked) -> Iterator[Cause]:
+def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
     """GF08: whether ZooKeeper gets what KRaft is told, and what a failover would choke on."""
-    situation, zookeeper = looked.situation, looked.observation.zookeeper
+    situation, zookeeper = case.situation, case.observation.zookeeper
     if situation.quorum is not QuorumState.MIGRATION or zookeeper is None:
         return
     named = False
-    for suspect in dict.fromkeys((*(probed(looked.observation).failover_hazards or ()), *looked.hints.strays)):
+    for suspect in dict.fromkeys((*(probed(case.observation).failover_hazards or ()), *case.found.strays)):
         named = True
         yield cause(
-            looked,
+            case,
             ZkWait.FAILOVER_WOULD_HURT,
             suspect.what,
             ZkWait.DUAL_WRITE_NOT_CURRENT,
@@ -176,55 +189,55 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
             fix="Do what is said of it, with Kafka's tools and through a broker: never delete a topic's znode for it. Dual "
             "write would not survive the next failover, or has not survived one. Restart no active controller before.",
         )
-    leader = quorum_leader(looked.observation, looked.spec)
+    leader = quorum_leader(case.observation, case.spec)
     if leader is None:
         return
-    name = looked.name(leader.id)
-    yield from _refused_writes(looked, leader.id)
+    name = case.name(leader.id)
+    yield from _refused_writes(case, leader.id)
     if situation.dual_write is DualWrite.CURRENT:
         return
     if situation.claim is not Claim.KRAFT:
-        yield _unclaimed(looked, name, zookeeper)
+        yield _unclaimed(case, name, zookeeper)
         return
     kinds = (CHECK_OP_FAILED, UNKNOWN_CONFIG, WRITE_FAILED, UNHANDLED)
-    quotes = [found for lines in looked.hints.logs.values() for found in failed_in(lines, kinds)]
+    quotes = [found for lines in case.hints.logs.values() for found in failed_in(lines, kinds)]
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {in_words(found)}" for found in quotes[:2]) + _asking(looked)
-    unwritten = looked.hints.unwritten
+    said = "".join(f". {name} says: {in_words(found)}" for found in quotes[:2]) + _asking(case)
+    unwritten = case.found.unwritten
     is_flooded = {found.told for found in quotes} <= {WRITE_FAILED} and unwritten is not None and unwritten.more >= FLOOD
     if unwritten is not None:
         said += _lacking(unwritten)
-    if looked.hints.crowded:
-        said += f". Nearly as large as ZooKeeper takes: {some(looked.hints.crowded)}"
+    if case.found.crowded:
+        said += f". Nearly as large as ZooKeeper takes: {some(case.found.crowded)}"
     elif not quotes and not is_flooded:
-        said += complaints(looked, leader.id) + leaders_threads(looked)
+        said += complaints(case, leader.id) + leaders_threads(case)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
     yield cause(
-        looked,
+        case,
         ZkWait.DUAL_WRITE_NOT_CURRENT,
         MIGRATION,
         ZkWait.FAILOVER_WOULD_HURT,
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
-        expected=f"at most {looked.policy.max_offset_distance} records",
-        fix=_caught_up(looked, quotes, is_dead=is_dead, is_flooded=is_flooded),
+        expected=f"at most {case.policy.max_offset_distance} records",
+        fix=_caught_up(case, quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
 
 
-def _asking(looked: Looked) -> str:
-    return f". Of ZooKeeper's clients ask most: {', '.join(looked.hints.busiest)}" if looked.hints.busiest else ""
+def _asking(case: MigrationCase) -> str:
+    return f". Of ZooKeeper's clients ask most: {', '.join(case.hints.busiest)}" if case.hints.busiest else ""
 
 
-def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
+def _unclaimed(case: MigrationCase, name: str, zookeeper: ZooKeeperView) -> Cause:
     """KRaft's claim is gone: by itself, or with all that ZooKeeper had since the copy. `/migration` only ever goes forward."""
     znode = zookeeper.migration
     if znode is not None and znode.offset is not None and znode.offset <= 0:
         return cause(
-            looked,
+            case,
             ZkWait.DUAL_WRITE_NOT_CURRENT,
             "ZooKeeper",
             ZkWait.FAILOVER_WOULD_HURT,
@@ -237,11 +250,11 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
             "of them their newest dataDir and dataLogDir back, start them, then restart the active controller (seen with 3.9). "
             "A way back would lose all that was changed since. Where that data is gone, and all brokers are in KRaft mode, "
             "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens."
-            f"{before_a_failover(looked)}",
+            f"{before_a_failover(case)}",
         )
     held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
     return cause(
-        looked,
+        case,
         ZkWait.DUAL_WRITE_NOT_CURRENT,
         CONTROLLER,
         WaitReason.PART_UNKNOWN,
@@ -250,7 +263,7 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
         expected=f"persistent, naming {name}",
         fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
         f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
-        f"or ask for a rollback.{before_a_failover(looked)}",
+        f"or ask for a rollback.{before_a_failover(case)}",
     )
 
 
@@ -280,40 +293,48 @@ def _lacking(unwritten: Unwritten) -> str:
     return f"{lacks}; {unwritten.more} more came in {unwritten.seconds:.1f} s"
 
 
-def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
-    if looked.hints.crowded:
-        return f"{TOO_LARGE}{before_a_failover(looked)}"
+def _caught_up(case: MigrationCase, quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
+    if case.found.crowded:
+        return f"{TOO_LARGE}{before_a_failover(case)}"
     if quotes:
-        return f"{mended(looked, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
+        return f"{_mended(case, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
     if is_dead:
-        unwritten = looked.hints.unwritten
+        unwritten = case.found.unwritten
         first = LOOK_LONGER if unwritten is None else LOOK_AGAIN if unwritten.more else ""
-        return f"{first}{CHECK_OP_FAILED.fix}{before_a_failover(looked)}"
+        return f"{first}{CHECK_OP_FAILED.fix}{before_a_failover(case)}"
     return STOP_CHANGING if is_flooded else CATCHING_UP
 
 
-def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
+def _refused_writes(case: MigrationCase, leader_id: int) -> Iterator[Cause]:
     """A change that failed is not tried again, and with the next one the offset goes on: every gauge looks well
     (KRaftMigrationDriver.MetadataChangeEvent)."""
-    for found in failed_in(looked.hints.logs.get(leader_id, ()), GIVEN_UP):
-        is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
-        if found.told is not WRITE_REFUSED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
+    for found in failed_in(case.hints.logs.get(leader_id, ()), GIVEN_UP):
+        is_lost = is_of_a_change(found) and case.situation.dual_write is DualWrite.CURRENT
+        if found.told is not WRITE_REFUSED and (not is_lost or is_of_a_stray(found, offsets_of(case.found.strays))):
             continue
         lost = (
             ""
             if found.told is WRITE_REFUSED
             else f". ZooKeeper {_lacks(found)} that change, though it is current by its offset"
         )
-        if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):
+        if lost and any(broker.mode is BrokerMode.HYBRID for broker in case.situation.brokers):
             lost += ", and brokers in migration mode were not told of it"
         yield cause(
-            looked,
+            case,
             ZkWait.DUAL_WRITE_NOT_CURRENT,
-            looked.name(leader_id),
+            case.name(leader_id),
             observed=f"its log says: {in_words(found)}{lost}",
             expected=found.told.expected,
-            fix=mended(looked, found),
+            fix=_mended(case, found),
         )
+
+
+def _mended(case: MigrationCase, found: Found) -> str:
+    last = before_a_failover(case) if found.told in MENDED_BY_ANOTHER else ""
+    if found.told is not WRITE_FAILED:
+        return f"{found.told.fix}{last}"
+    first = "" if are_alike(case.hints.trees) else MEND_THE_TREE
+    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if is_without_error(found) else ''}"
 
 
 def _lacks(found: Found) -> str:

@@ -10,11 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from domain.diagnosis.logs.catalogue import Told
 from domain.diagnosis.logs.complaints import with_thrown
 from domain.diagnosis.logs.lines import Found, all_lasting, first_of, found_in, of_this_process
-from domain.health.quorum import quorum_leader
-from domain.observed.ensemble import are_alike
 from domain.observed.observation import Suspect
-from domain.zk_to_kraft.causes.case import Looked
-from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
@@ -24,24 +20,13 @@ from domain.zk_to_kraft.migration_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
-from domain.zk_to_kraft.situation import QuorumState
 
 GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)
 """What the driver does not try again."""
-MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, *GIVEN_UP})
-"""What another active controller writes in the end."""
 TOLD_BY_WHAT_WAS_THROWN = (CHECK_OP_FAILED, CLAIM_REFUSED, UNKNOWN_CONFIG)
 """Kinds of their own below UNHANDLED."""
 
 OF_A_CHANGE = "MetadataChangeEvent"
-FIND_THE_ZNODE = (
-    " Which one it is: compare zkCli.sh ls /brokers/topics, at each member, with kafka-topics.sh --list. What the controller "
-    "has written, kafka-dump-log.sh --cluster-metadata-decoder shows at that offset."
-)
-MEND_THE_TREE = (
-    "First mend the member that has another tree, as the entry GF11 says: its znodes are not to be written by hand. Then "
-    "restart the active controller. "
-)
 
 
 def is_of_a_change(found: Found) -> bool:
@@ -67,23 +52,6 @@ def in_words(found: Found) -> str:
         return words
     where = f" (up to offset {found.named[0]} of the quorum's log)" if found.named else ""
     return f"{words}{where}, and not which: of a batch, as of topics and states of partitions, Kafka leaves that out"
-
-
-def mended(looked: Looked, found: Found) -> str:
-    last = before_a_failover(looked) if found.told in MENDED_BY_ANOTHER else ""
-    if found.told is not WRITE_FAILED:
-        return f"{found.told.fix}{last}"
-    first = "" if are_alike(looked.hints.trees) else MEND_THE_TREE
-    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if is_without_error(found) else ''}"
-
-
-def lost_by(looked: Looked) -> tuple[str, Found] | None:
-    """The active controller, and what it has said of a change that ZooKeeper did not take."""
-    leader = quorum_leader(looked.observation, looked.spec)
-    if leader is None or looked.situation.quorum is not QuorumState.MIGRATION:
-        return None
-    failed = [one for one in failed_in(looked.hints.logs.get(leader.id, ()), GIVEN_UP) if is_of_a_change(one)]
-    return (looked.name(leader.id), failed[0]) if failed else None
 
 
 def refused_in(lines: Sequence[str], strays: Collection[int]) -> Found | None:

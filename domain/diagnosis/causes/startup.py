@@ -1,0 +1,285 @@
+"""Nodes that run and do not serve yet, or end and do not come to their end: what they wait for, by log, metrics and threads."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from domain.checks.seen import some
+from domain.cluster import Role, shown
+from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, cause
+from domain.diagnosis.causes.quotes import complaints, last_word, leaders_word, threads_word
+from domain.diagnosis.causes.reachability import CORRECT_ENDPOINT
+from domain.diagnosis.logs.connecting import refusals_in
+from domain.diagnosis.logs.lines import CLOCKS, ENDED, ZONES, age_of, of_this_process, stamp_of
+from domain.diagnosis.logs.replication import ROLL_LESS, rolled_in
+from domain.diagnosis.logs.running import loading_in, waiting_in
+from domain.diagnosis.machines.notes import ZOOKEEPER
+from domain.health.quorum import quorum_leader
+from domain.observed.observation import NodeView
+from domain.topic_ids import IDS_FIRST
+from domain.waits import WaitReason
+
+
+def _hangs(case: Case, name: str) -> bool:
+    standing = case.hints.threads.get(name)
+    return standing is not None and standing.is_of_plugin
+
+
+STARTING = timedelta(seconds=60)
+"""Kafka registers the gauges of its state as it starts, before anything that takes long."""
+
+OF_BROKERS = {"broker_state": "kafka.server:type=KafkaServer,name=BrokerState"}
+
+OF_CONTROLLERS = {
+    "raft_log_end": "kafka.server:type=raft-metrics",
+    "active_controller_count": "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+}
+"""By field of `NodeMetrics`: the MBeans that say whether a node serves."""
+
+
+def not_shown(case: Case, view: NodeView) -> str:
+    """An MBean that Kafka has registered long since, and that its metrics endpoint answers without; else empty."""
+    metrics, process = view.metrics, view.process
+    if metrics is None or process is None or process.started_at is None:
+        return ""
+    wanted = OF_BROKERS if case.spec.role(view.id) is Role.BROKER else OF_CONTROLLERS
+    missing = [name for field, name in wanted.items() if getattr(metrics, field) is None]
+    return missing[0] if missing and case.observation.ended_at - process.started_at > STARTING else ""
+
+
+LEFT_OUT_BY_KAFKA = (
+    "Kafka itself shows fewer gauges since: somebody has set that for brokers while they run. Take it back, which works at "
+    "once and restarts nothing: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
+    "--delete-config metrics.jmx.include,metrics.jmx.exclude (the one that is set). Agents and their files are not to blame."
+)
+
+
+def _left_out_by_kafka(case: Case) -> list[str]:
+    """What somebody has set since of which MBeans its reporter shows (KIP-544)."""
+    changes = case.hints.changes.get(ZOOKEEPER)
+    return [line for line in (changes.changes if changes is not None else ()) if line.startswith("metrics.jmx.")]
+
+
+def unmeasured(case: Case, view: NodeView, missing: str, code: WaitReason = WaitReason.NODE_NOT_READY) -> Cause:
+    name, url = case.name(view.id), shown(case.spec.node(view.id).metrics.url)
+    set_since = _left_out_by_kafka(case) if case.spec.role(view.id) is Role.BROKER else []
+    lacks = f"{url} lacks {missing}" + (f". Set in ZooKeeper since: {some(set_since)}" if set_since else "")
+    return cause(
+        case,
+        code,
+        name,
+        *EXPLAINED_BY[case.spec.role(view.id)],
+        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {lacks}",
+        expected="Kafka's own gauges at the endpoint",
+        fix=LEFT_OUT_BY_KAFKA
+        if set_since
+        else "What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
+        "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
+        "shows them. The JMX exporter reads its file anew by itself. Or it is "
+        f"another program's. {CORRECT_ENDPOINT}",
+    )
+
+
+ENDING = timedelta(seconds=5)
+"""A JVM ends within a second or two of it."""
+
+LAST_LINES = 20
+"""After it only those say something that keep the process."""
+
+
+def lingering(case: Case, view: NodeView) -> Iterator[Cause]:
+    """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that.
+
+    Only the process that the step is to stop: one that it has started since stands below the same words in the same log.
+    And only what that has said since the step began: it is advised to kill it.
+    """
+    mark, process = view.mark, view.process
+    if mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
+        return
+    age, now = _ended_ago(case, view), case.observation.ended_at
+    if age is None or case.step_since is None or not ENDING <= age <= now - case.step_since + CLOCKS:
+        return
+    name, pid = case.name(view.id), process.pid
+    yield cause(
+        case,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[case.spec.role(view.id)],
+        observed=f"Kafka has shut down, by its log, and its process {pid} has not ended",
+        expected="a process that ends once Kafka has shut down",
+        fix="Something besides Kafka keeps it: a Java agent or a plug-in with a shutdown hook that waits for somebody "
+        f"(`jstack {pid}` names it). Mend that, or end the process: kill -9 {pid} loses nothing, for Kafka has closed its "
+        "logs. The step goes on by itself. Every other node with that agent will wait likewise.",
+    )
+
+
+def _ended_ago(case: Case, view: NodeView) -> timedelta | None:
+    """How long ago Kafka has ended in its process, by what is known to be of that; `None` where it has not, or nobody knows.
+
+    The time of the file is that of its last line, whatever the node's zone: `age_of` alone takes what is old for new.
+    """
+    output, now = case.hints.outputs.get(case.name(view.id)), case.observation.ended_at
+    if output is None or output.changed_at is None or not output.lines:
+        return None
+    ended = [stamp for line in output.lines[-LAST_LINES:] if ENDED.search(line) and (stamp := stamp_of(line)) is not None]
+    newest, apparent = stamp_of(output.lines[-1]), age_of(output.lines[-1], now)
+    if not ended or newest is None or apparent is None:
+        return None
+    quiet = now - output.changed_at
+    is_of_then = (quiet - apparent + CLOCKS) % ZONES <= 2 * CLOCKS
+    return quiet + (newest - ended[-1]) if is_of_then else None
+
+
+ASKS = re.compile(
+    r"(?:Starting|Beginning|Retrying|Error during) controlled shutdown|Remaining partitions to move during controlled shutdown|"
+    r"in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the active controller"
+)
+
+LET_GO = re.compile(
+    r"Controlled shutdown request returned successfully|asked us to exit controlled shutdown|"
+    r"Proceeding to do an unclean shutdown|Timed out waiting for the controller to approve controlled shutdown|"
+    r"exception waiting for controlled shutdown future"
+)
+"""By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
+
+ELECT_ANOTHER = (
+    "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
+    f"ZooKeeper has the metadata (in zkCli.sh: delete /controller). {IDS_FIRST}"
+)
+
+
+def _asks_the_controller(case: Case, view: NodeView) -> tuple[str, str]:
+    """Whom it waits for, as a further sentence, and where that is to be looked at; empty where it does not, or nobody knows."""
+    asked: list[str] = []
+    for line in of_this_process(case.hints.logs.get(view.id, ())):
+        asked = [] if LET_GO.search(line) else [*asked, line] if ASKS.search(line) else asked
+    asks = _controller(case)
+    if not asked or asks is None:
+        return "", ""
+    node_id, is_elected = asks
+    thread = "controller-event-thread" if is_elected else f"quorum-controller-{node_id}-event-handler"
+    name, process, begun = case.name(node_id), case.observation.node(node_id).process, stamp_of(asked[0])
+    since = f" since {begun:%H:%M:%S} by its log," if begun is not None else ""
+    pid = process.pid if process is not None and process.is_running else "PID"
+    return (
+        f". It asks {name}, the controller, to move its leaders to others,{since} and has not been let go",
+        f"Look at {name} first: its log, and whether its thread {thread} gets on (`jcmd {pid} Thread.print` there, twice "
+        f"within seconds). What that stands in, a disk, ZooKeeper, a plug-in, has to answer. "
+        f"{ELECT_ANOTHER if is_elected else ''}",
+    )
+
+
+def _controller(case: Case) -> tuple[int, bool] | None:
+    """Who moves leaders, and whether that is a broker: of ZooKeeper's the one that holds /controller."""
+    zookeeper, leader = case.observation.zookeeper, quorum_leader(case.observation, case.spec)
+    claim = zookeeper.controller if zookeeper is not None else None
+    if claim is not None and claim.is_ephemeral:
+        is_known = any(broker.id == claim.broker_id for broker in case.spec.brokers)
+        return (claim.broker_id, True) if is_known else None
+    return (leader.id, False) if leader is not None else None
+
+
+def ending(case: Case, view: NodeView) -> Cause:
+    """A step of ours waits for its end."""
+    asks, first = _asks_the_controller(case, view)
+    name, metrics = case.name(view.id), view.metrics
+    pid = view.process.pid if view.process is not None else ""
+    state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
+    return cause(
+        case,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[case.spec.role(view.id)],
+        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
+        + complaints(case, view.id)
+        + (leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else "")
+        + last_word(case, view.id)
+        + threads_word(case, name),
+        expected="it ends, and is started again by the step",
+        fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
+        "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
+        "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
+        since=case.step_since,
+        is_only_late=not (first or case.hints.threads.get(name)),
+    )
+
+
+SHUTTING_DOWN = frozenset({6, 7})
+"""BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
+
+AWAIT_SERVING = (
+    "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
+    "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
+)
+
+AWAITED = {
+    "controller quorum voters future": "It looks up the controllers: every host in controller.quorum.voters has to be resolved "
+    "on its machine (getent hosts). It goes on by itself.",
+    "broker metadata publishers to be installed": "It reads the quorum's log, and needs a controller that leads. Look whether "
+    "one does, and whether this node reaches the controllers' listener. It goes on by itself.",
+    "controller to acknowledge that we are caught up": "It has to register, and to have the whole quorum's log. Look whether a "
+    "controller leads, what it answers to `registerBroker`, and whether this node reaches the controllers' listener (a "
+    "firewall, TLS, SASL, controller.quorum.voters). It goes on by itself.",
+    "initial broker metadata update to be published": "It makes of the quorum's log what it serves: its logs are read, and "
+    "topics, configs and ACLs are applied. Give it a minute; how long that takes goes by its disks.",
+    "broker to be unfenced": "The active controller unfences it once its heartbeats come and it has the log up to its own "
+    "registration. Look whether a controller leads, and what it answers to the heartbeats (`Unable to send broker heartbeat`, "
+    "`received error` in this node's log). It goes on by itself.",
+    "all of the authorizer futures to be completed": "Its authorizer waits: Kafka's own for the quorum's log, a plug-in for "
+    "its own service. Look whether that answers. It goes on by itself.",
+    "all of the SocketServer Acceptors to be started": "Its listeners open last, once the authorizer lets them. It goes on by "
+    "itself.",
+}
+"""By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
+
+LOADS = "It reads its logs, and where its stop was not clean checks all that was not flushed"
+
+AWAIT_LOGS = (
+    "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
+    "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "
+    "Where the numbers stand still look at its disk."
+)
+
+AWAIT_END = (
+    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
+)
+
+HANGS = (
+    "What that thread waits for has to answer, or be taken out of the node's file or start command (metric.reporters, an "
+    "authorizer, an appender of log4j, an agent); then end the process, and start it anew. "
+)
+
+
+def not_ready(case: Case, view: NodeView) -> Cause:
+    name, metrics = case.name(view.id), view.metrics
+    state = (
+        f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
+    )
+    lines = case.hints.logs.get(view.id, ())
+    refused, loading, awaited = refusals_in(lines), loading_in(lines), waiting_in(lines)
+    said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
+    said += [f"It waits for {awaited}, by its log"] if awaited else []
+    fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
+    is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
+    begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
+    observed = ". ".join([begun, *filter(None, [state]), *said])
+    is_explained = bool(refused or loading)
+    if not is_explained:
+        observed += complaints(case, view.id)
+        observed += leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else ""
+        observed += ("" if awaited else last_word(case, view.id)) + threads_word(case, name)
+    hangs = not is_explained and _hangs(case, name)
+    rolled = rolled_in([case.hints.logs.get(view.id, ())])
+    fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))
+    return cause(
+        case,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[case.spec.role(view.id)],
+        observed=f"{observed}{rolled}",
+        expected=f"{name} serves",
+        fix=f"{ROLL_LESS if rolled else ''}{fix}",
+        since=view.process.started_at if view.process is not None else None,
+        is_only_late=not (refused or hangs or rolled),
+    )
