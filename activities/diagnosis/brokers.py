@@ -19,7 +19,6 @@ from domain.records import ClusterRecord
 
 ASK_SECONDS = 2.0
 """A broker that is well answers within milliseconds; what its machine says of it has to come after."""
-
 AT_ONCE = 16
 """Each takes a thread that long."""
 
@@ -70,7 +69,6 @@ def _of_clients(servers: tuple[str, ...], addresses: Mapping[int, Addresses]) ->
 
 
 SECONDS_BETWEEN = 1.0
-
 MOST_ASKED = 1000
 """Of the partitions that lag."""
 

@@ -41,17 +41,13 @@ from domain.waits import WaitReason
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
-
 OBSERVATION_SECONDS = 5.5
 """For all of it, where one part follows another."""
-
 EARLY_SECONDS = 2.0
 """After that what may explain it is looked up beside the look, where that has no answer yet: whoever stands still keeps it
 waiting until its end."""
-
 ALL_SECONDS = 9.5
 """For the whole answer: the look, what comes after it, and the hints. Who asks waits a second longer (`api.observing`)."""
-
 POISON_SECONDS = 2.0
 """For the search for znodes that kill the copy, which the watch makes too, with more patience."""
 

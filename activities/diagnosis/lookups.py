@@ -41,24 +41,16 @@ from domain.records import ClusterRecord
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
-
 Reached = tuple[Knocked, Addresses, dict[int, Asked]]
 """At which of their addresses brokers that run are not reached, or not always, which of them somebody has set in ZooKeeper, and
 what each broker answers."""
-
 Outputs = dict[int, NodeOutput]
-
 Threads = dict[str, Standing]
-
 ServerLogs = dict[str, tuple[str, ...]]
-
 Holders = dict[str, tuple[PortHolder, ...]]
-
 Said = tuple[Outputs, ServerLogs, Holders, frozenset[int]]
 """The logs, who has the ports that by these could not be bound, and who has begun meanwhile."""
-
 Deaf = tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]
-
 SeenThere = tuple[
     MachinesSeen,
     tuple[VitalSigns | None, MachineChanges | None],
@@ -67,10 +59,8 @@ SeenThere = tuple[
     Deaf,
     dict[str, LookedUp],
 ]
-
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
-
 SERVER_LOG_BYTES = 256 * 1024
 """Of the log of a server of the ensemble: more than it prints from one start to its end."""
 

@@ -45,13 +45,10 @@ from domain.observed.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
 SCRIPT_BYTES = 1024 * 1024
-
 OF_START = re.compile(r"(?:KAFKA|JAVA|JDK|JMX)_\w+|CLASSPATH|EXTRA_ARGS|LOG_DIR")
 """What Kafka's scripts and a JVM take. Whatever else a session, or systemd, has given it is no matter."""
-
 TAKEN = re.compile(r"\$\{\w+:(?:[\w./-]*:)?(\w+)\}")
 """By a property, through EnvVarConfigProvider (KIP-887)."""
-
 SOURCES = re.compile(r"^\s*(?:\.|source)\s+\S", re.MULTILINE)
 """A script that takes variables from a file of its own."""
 
@@ -80,10 +77,8 @@ async def _texts(driver: NodeDriver, paths: list[str]) -> str:
 
 
 SECONDS = 8.0
-
 NOWHERE = {"identity": None, "places": (), "files": (), "settings": (), "named": ()}
 """What `note_machine` is asked where there is neither a process nor a place of a node's."""
-
 PLACE = "place of the process"
 """A kind of facts: what the files were found by, and nothing to compare."""
 
@@ -123,17 +118,12 @@ def _identity() -> str:
 
 
 Take = Callable[[], Awaitable[MachineNote]]
-
 NOTHING_NOTED: Facts = MappingProxyType({})
-
 NOTE_TIME = timedelta(seconds=10)
-
 KEEP_SECONDS = 30.0
 """For all notes together."""
-
 LEAVE_SECONDS = 5.0
 """For those that are under way when the worker ends."""
-
 REST_SECONDS = 600.0
 """Until what could not be noted is tried again."""
 

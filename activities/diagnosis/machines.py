@@ -39,10 +39,8 @@ from domain.records import ClusterRecord
 
 WATCH_SECONDS = 6.0
 """For both together: the first watches for a second of it."""
-
 LEFT_SECONDS = 1.5
 """Of these, at the least, for the second."""
-
 UNHEARD = (
     "what the kernel of the machine of {} has logged: only root may read it there (kernel.dmesg_restrict), and users in "
     "group adm or systemd-journal"
@@ -171,7 +169,6 @@ def _now() -> float:
 
 
 ASK_TIME = timedelta(seconds=5)
-
 NOWHERE = Standing("", is_of_plugin=False)
 
 
@@ -212,7 +209,6 @@ async def _threads_of(driver: NodeDriver, pid: str) -> Standing:
 
 
 Wanted = dict[str, tuple[NodeDriver | MemberMachine, tuple[int, ...]]]
-
 NOBODY: tuple[PortHolder, ...] = ()
 
 
@@ -249,9 +245,7 @@ async def holders(
 
 
 MOST_OF_MYID = 64
-
 VOLUMES_TIME = timedelta(seconds=2)
-
 NOTHING_KNOWN = MemberFiles()
 
 

@@ -25,34 +25,23 @@ from domain.canaries import is_reserved
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
-
 OF_THE_CLUSTER = "/Cluster"
 """What nodes may do, of all else."""
-
 ORDERS = "/admin"
 """Reassignments, elections, deletions that somebody has asked for (ZkData.scala)."""
-
 DELETIONS = "delete_topics"
-
 MOST_ZNODES = 5000
 """Of a kind: where there are more it is left out whole, for it would take longer than anybody waits."""
-
 MOST_CHARACTERS = 200
-
 TOPICS_SECONDS = 1.0
-
 LONG_LIST_BYTES = 400_000
 """A tenth of the packet that a client of ZooKeeper takes (4 MB; jute.maxbuffer). Who asks for a longer list loses its session
 with the answer, and its log has only how long that was."""
-
 LARGE_TOPIC = 300
 """Partitions. Others come and go every day; a new one of these every broker of the cluster is to hear of, and to open."""
-
 HIDDEN, IN_A_LIST = "(not shown)", "***"
-
 SALTED = re.compile(r"\bsalt[=:][^,]*,|\bencryptedPassword:")
 """A SCRAM credential, or a password as brokers encode it (ScramCredentialUtils, EncryptingPasswordEncoder)."""
-
 DIGEST_CHARACTERS = 8
 
 

@@ -145,8 +145,6 @@ OTHER_MODE = (
     "metrics.jmx.exclude in its file, rules of the exporter). Remove that on every node and restart this one. It serves, "
     "but not in the mode of its file."
 )
-
-
 SEARCHES = {
     "suspects": Search(
         "what a failover would fail on",

@@ -21,14 +21,11 @@ from domain.waits import WaitReason
 
 MAX_NAMED = 5
 """How many partitions, lines or znodes one entry names; the observation has them all."""
-
 SLOW = timedelta(seconds=8)
 """From which on it is told of a node in our hands what it lacks, or that it runs still. Most have stopped, or serve, by then; a
 large broker may take minutes, and who asks is told what it is waited for."""
-
 USUAL_RESTART = timedelta(seconds=30)
 """What a healthy restart takes, from the stop to the proof, where none of the migration's own was measured."""
-
 STOPPED_BY = timedelta(seconds=30)
 """From the beginning of a step, which looks first, on a busy machine."""
 

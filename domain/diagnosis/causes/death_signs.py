@@ -27,7 +27,6 @@ OF_CODE = frozenset({"host-out-of-memory", "java-cannot-start", "java-failed", "
 OF_THREADS = frozenset({"out-of-threads", "not-begun"})
 SPENT = 0.9
 """Of a budget. It is looked at after the process that used it has ended."""
-
 TASKS = {
     "tasks": (
         "control group {where} has {used} processes and threads, of at most {most}",
@@ -62,8 +61,6 @@ MEMORY = {
 BY_DECREE = frozenset({"address-space", "commit"})
 """Told wherever there is one: they forbid what would be there."""
 OF_A_MACHINE = frozenset({"machine-tasks", "machine-memory", "commit"})
-
-
 KILLED_FOR_MEMORY = (
     "`journalctl -k` there says which process the kernel has killed for memory. Where it was this one, lower -Xmx, or give it "
     "more: MemoryMax= of its unit (memory.max), which all in that control group share, or the machine. Else somebody has sent "

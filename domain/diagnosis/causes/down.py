@@ -117,14 +117,12 @@ MEND_THE_STEP = (
     "Fix what the step failed at: the migration's hold or its last event shows it. The migration, or a rollback, then starts "
     "this node."
 )
-
 UNFORMATTED = Ending(
     "Its storage is not formatted: the step of this migration that creates it has not started it yet",
     "",
     f"Do not start it by hand: Kafka refuses to start without a formatted storage. {MEND_THE_STEP}",
     "unformatted",
 )
-
 UNSTARTED = Ending(
     "The step of this migration that creates it has not started it yet",
     "",
@@ -178,29 +176,23 @@ def _as_far_as_written(case: Case, view: NodeView, ending: Ending) -> Ending:
 
 MOMENT = timedelta(seconds=2)
 """Between two of them. The stamps of their logs are of one clock, and have whole seconds."""
-
 FIND_THE_HAND = (
     "Find what has ended all of them, or it does so again: kafka-server-stop.sh signals every Kafka of its machine, though it "
     "was called for one; a stop of the unit or container that they are in, or of the machine; a logout where processes of "
     "users end with it (KillUserProcesses=, `loginctl enable-linger`). `journalctl` and `last` have that second. Then start "
     "them, one after the other."
 )
-
 LOOK_AT_VOLUMES = (
     "See first that all its volumes are mounted (`findmnt --verify`, `systemctl --failed`), and that its clock is right "
     "(`chronyc tracking`). "
 )
-
 FIND_THE_BOOT = (
     "Then start them, one after the other: who was not told to end recovers its logs first. Find what has booted it, or it "
     "does so again: `last -x`, the end of `journalctl -b -1`, /var/crash (a panic), a watchdog, the hypervisor or the BMC "
     "(`ipmitool sel list`), updates that boot by themselves."
 )
-
 WAS_LOST = "the machine has crashed, was reset, or has lost its power"
-
 ENDED_IN_ORDER = "Before that all of them were told to end, and did so in order"
-
 WITH_ITS_MACHINE = frozenset({KILLED.kind, CURT.kind, SILENT.kind, STOPPED.kind})
 """Kinds of endings that a boot may be behind."""
 

@@ -15,7 +15,6 @@ from domain.waits import WaitReason
 
 LEAST_OF_EPOCH = 1
 """Transactions of its epoch that a leader has made: before that its followers may show the last one of the epoch before."""
-
 ARE_TWO = "the servers of zookeeper.connect are two ensembles with two trees"
 
 
@@ -196,20 +195,16 @@ AWAIT_DELETION = (
     "Let it finish: it ends once every broker that holds a replica serves. If it does not end, a broker or a log directory is "
     "gone, or delete.topic.enable is false at the controller."
 )
-
 BY_ZOOKEEPER = (
     "in ZooKeeper (/admin), from which no controller takes orders since the copy: KRaft has the metadata. A tool that is older "
     "than KRaft, or uses ZooKeeper (CMAK, --zookeeper), has written it"
 )
-
 NOBODYS_ORDER = (
     "Delete that znode (/admin/delete_topics/NAME, /admin/preferred_replica_election) before anything else: in a rollback the "
     "first ZooKeeper controller would carry it out. If you want it done, ask the brokers for it (--bootstrap-server). Keep "
     "that tool away from ZooKeeper."
 )
-
 AWAIT_ELECTION = "Let it finish. If it does not end, it was begun while no controller was active: delete its znode once one is."
-
 RESTORE_TOPIC = (
     "Deleting its znodes deletes no topic: brokers serve it until each restarts, and then take its replicas for strays. "
     "Restart none. If it is wanted, write /brokers/topics/NAME and /brokers/topics/NAME/partitions/N/state again: topic_id "

@@ -11,21 +11,17 @@ NO_VOLUME = (
     "The broker runs, and its data is not there: look whether the volume is mounted (`findmnt`), and mount it, then restart "
     "the broker. Put no meta.properties there meanwhile: it would start without its data."
 )
-
 EMPTY_OR_ABSENT = {StorageState.EMPTY: "is empty", StorageState.ABSENT: "is not there"}
-
 NOT_WITHOUT_DATA = (
     "Do not start it as it is: its data is not where it was. Look whether the volume is mounted (`findmnt`, /etc/fstab, "
     "`systemctl --failed`), and mount it; format nothing, and put no meta.properties there: it would start without its data. "
     "Only where that is gone for good does it begin anew: a broker once every partition of it is in sync elsewhere, a "
     "controller once all others are caught up. Then: "
 )
-
 UNCOVER = (
     "Unmount that (`umount {path}`, where nothing has it open) while {name} runs, and take it out of /etc/fstab or of whatever "
     "mounts it: all its data is beneath. Format nothing there, and restart {name} only after that."
 )
-
 OTHER_CLUSTER = (
     "Touch none of these files, and restart nothing: the nodes agree, so the specification is of another cluster, or has a "
     "wrong id. Terminate this migration's run in Temporal, correct the specification (PUT /clusters/{name}), and start a "

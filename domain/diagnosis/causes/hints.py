@@ -17,9 +17,7 @@ from domain.observed.ensemble import Trees
 LIMITS = re.compile(
     r"(?:listener\.name\.[^.]{1,80}\.)?(connection_creation_rate|max\.connection\.creation\.rate|max\.connections(?:\.per\.ip(?:\.overrides)?)?)"
 )
-
 RATES = frozenset({"connection_creation_rate", "max.connection.creation.rate"})
-
 FEW = 10
 """New connections in a second, below which brokers, their clients and a tool that looks may lack some: a restart makes all of
 them connect anew at once."""

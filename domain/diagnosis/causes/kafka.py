@@ -20,7 +20,6 @@ NO_ANSWER = Unanswered(what="kafka", why="no answer")
 ADVERTISED = "advertised.listeners"
 CLOSES = "closes our connection"
 """Of who accepts one: what a broker does that holds connections back."""
-
 LATE = (
     "Every bootstrap server accepts connections. Where no answer comes in time: security.protocol in client_properties that is "
     "not the listener's, a quota that starves us (request_percentage in /config/clients and /config/users), or a broker that "

@@ -169,13 +169,10 @@ def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
 
 End = tuple[str, datetime]
 """A signal, and when it came."""
-
 LATELY = timedelta(minutes=3)
 """Between two rolls of one node lie those of all others."""
-
 TO_THE_START = timedelta(minutes=1)
 """From the signal on. Who starts it later may be somebody who has looked at it."""
-
 SWITCH_OFF = (
     "Find who does that, and switch it off until the migration has ended: a liveness probe or health check (one that was made "
     "for brokers never finds a controller well, which has no listener for clients), a watchdog, a supervisor (Restart=), "
@@ -229,7 +226,6 @@ def restarts_in(lines: Sequence[str]) -> list[End]:
 
 ENOUGH = 2
 """One may be late by itself: a log that is large, a JVM that hangs."""
-
 WHAT_HANGS = (
     "Look at its load first (`uptime`): where that is far above the number of its processors, everything there is late, and "
     "nothing else is wrong. Else run there by hand, as keeperless-activities' user, what programs need before they begin: "
@@ -262,11 +258,9 @@ def _subject(words: str) -> str:
 
 
 FAILED = re.compile(r"BindException|[Aa]ddress already in use|Port already in use|failed to bind to")
-
 EXACT = re.compile(
     r"(?:failed to bind to|listening to address|Couldn't bind to) \S*:(\d{1,5})\b|Port already in use: (\d{1,5})\b"
 )
-
 BEFORE = re.compile(r"binding to port \S*:(\d{1,5})\b")
 """What ZooKeeper says before it tries, at its client port."""
 

@@ -28,13 +28,11 @@ BARE = (
     "gone. Look whether its dataDir is mounted, and is the one of before. Where its data is gone, start the members that have "
     "theirs first; once those have a quorum, start it: it fetches all from their leader."
 )
-
 MAKE_ROOM = (
     "A member writes each transaction down before it agrees to it, and ends where it cannot. Make room on that volume, in "
     "bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of its own files take away only old ones, by zkCleanup.sh "
     "-n 3 (autopurge.purgeInterval does so for good). Then start it, where it does not run."
 )
-
 CURES = {
     Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
     Serving.REFUSED: "Start it; its log says why it ended.",
@@ -47,27 +45,22 @@ CURES = {
     Serving.NO: "Look at its log, and whether the members reach each other's quorum and election ports.",
 }
 """Where nothing more is known."""
-
 BEFORE_ALL_ELSE = (
     "Do this before anything else that is told of znodes: whoever's session is at such a member takes for gone what only "
     "it lacks. "
 )
-
 EMPTIED_BY_HAND = (
     "stop that one server, move the version-2 directories of its dataDir and dataLogDir aside (keep them, and myid), and "
     "start it"
 )
-
 TO_BE_MENDED = (
     "Look first what only it has (zkCli.sh -server MEMBER ls -R /, there and at another one): that will be gone. Then, "
     f"while all others serve (srvr), never two at once: {EMPTIED_BY_HAND}: it takes a snapshot from the leader."
 )
-
 TO_BE_COMPARED = (
     f"{MOVE_NOTHING_YET}zkCli.sh -server MEMBER ls -R / at each, stat of what only some have; and who was started alone, or "
     "with another zoo.cfg (their logs). "
 )
-
 ONCE_COMPARED = (
     "If the leader's is right: for each that differs from it, one after the other, "
     f"while all others serve (srvr): {EMPTIED_BY_HAND}. If a majority is right, and the leader is not: do the same with the "

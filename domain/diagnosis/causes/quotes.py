@@ -142,7 +142,6 @@ def word_of_servers(case: Case) -> tuple[str, str]:
 
 TO_A_NODE = "Error connecting to node "
 """And not to ZooKeeper, which a controller asks as well."""
-
 KEEP_APART = (CLUSTER_REFUSED, PROTOCOL_DIFFERS, TLS_FAILED, LOGIN_FAILED)
 
 

@@ -25,7 +25,6 @@ HOW_TO_CORRECT = (
     "the cluster is."
 )
 """How to change the specification of a cluster whose migration waits for that."""
-
 OF_OTHERS = (
     WaitReason.CONTROLLERS_NOT_READY,
     WaitReason.QUORUM_TOO_THIN,
@@ -89,7 +88,6 @@ def cause_of_ours(case: Case, obstacle: Obstacle | None, *addresses: str) -> Cau
 
 
 CORRECT_ENDPOINT = f"Where its address is wrong: {HOW_TO_CORRECT}"
-
 ENDPOINTS = {
     Obstacle.TLS: (
         "comes to no TLS with us",
@@ -112,7 +110,6 @@ ENDPOINTS = {
     ),
 }
 """How the endpoint of a node's metrics behaves where nobody hangs, and what to do."""
-
 SLOW_PAGE = (
     "Either the page takes longer than that: narrow what the agent reads to what is asked (includeObjectNames of the JMX "
     "exporter: kafka.server:type=KafkaServer,*, kafka.server:type=ReplicaManager,*, kafka.server:type=raft-metrics, "
@@ -121,12 +118,10 @@ SLOW_PAGE = (
     "one for all, or take the quota of all clients away; what it has made goes an hour after. Or the node hangs: look at its "
     "log, and whether its heap is full."
 )
-
 NOBODY_THERE = (
     "Look whether it hangs (its log, a heap that is full), and whether the exporter's port is open from the host of "
     f"keeperless-activities. {CORRECT_ENDPOINT}"
 )
-
 Number = IPv4Address | IPv6Address
 
 
@@ -233,7 +228,6 @@ def _with_numbers(case: Case, places: Iterable[tuple[str, str]]) -> Iterator[tup
 
 
 LINE = r"address (?:\d+: )?(?P<link>\S+) inet6? (?P<address>[0-9a-f.:]+)/(?P<bits>\d+)\b.*"
-
 GONE, NEW = re.compile(f"{LINE} is gone"), re.compile(f"{LINE} is new")
 """Changes of a machine, as they are told of a line of `ip -o addr`. An address that has moved, or has another flag, is both."""
 

@@ -45,23 +45,18 @@ WHO_BEGINS_IT = (
     "what it is at, POST /kafkacruisecontrol/admin?disable_self_healing_for=… its self-healing), an operator, a script. Pause "
     "it until finalize."
 )
-
 CANCEL_REASSIGNMENT = (
     "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker that is gone, or "
     f"a throttle.{WHO_BEGINS_IT}"
 )
-
 UNTHROTTLE = (
     "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
     "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
     f"reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended.{WHO_BEGINS_IT}"
 )
-
 MUCH = 2e6
 """Bytes a second."""
-
 MOST_TOLD = 3
-
 SLOW_DOWN = (
     "Where the number does not fall with the next looks, have whoever writes that pause until they are in sync, or limit it: "
     "kafka-configs.sh --alter --entity-type clients --entity-name CLIENT (or --entity-type users) --add-config "
@@ -116,34 +111,26 @@ ELECT = (
     "Bring back a broker that has their data: those that were in sync last. If all are up, elect leaders with "
     "kafka-leader-election.sh."
 )
-
 NOT_TOLD = (
     "Restart the active controller, {name}, and no broker: the next one tells brokers in migration mode all anew. Before that "
     "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
 )
-
 UNTOLD_BROKERS = "Brokers in migration mode were not told of it"
-
 MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: "
-
 NEEDS_START = frozenset(told.name for told in (LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL))
 """What a follower does not get over by itself."""
-
 UNTOLD = (
     "It tells brokers whom to follow, and does not reach that one: look at the way there from {name}, to the listener that "
     "brokers use among each other: a firewall in one direction, a name that {name} has resolved before it was changed, a "
     "certificate or a login that {name} is not let in with. Mended, it goes on by itself. A restart of the follower mends "
     "nothing; one of {name}, once all partitions can spare it, gives /controller to another broker, and may."
 )
-
 UNLESS_UNCLEAN = (
     "nothing that was acknowledged is lost, unless unclean.leader.election.enable is true there (kafka-configs.sh --describe, "
     "the brokers' files): then a follower that lags may lead, so set it to false before"
 )
-
 VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})
 """What follows from a link, or from a limit, where one is seen."""
-
 OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID, UNKNOWN_TO_LEADER})
 """What a follower says of whom it fetches from."""
 

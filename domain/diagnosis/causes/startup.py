@@ -27,9 +27,7 @@ def _hangs(case: Case, name: str) -> bool:
 
 STARTING = timedelta(seconds=60)
 """Kafka registers the gauges of its state as it starts, before anything that takes long."""
-
 OF_BROKERS = {"broker_state": "kafka.server:type=KafkaServer,name=BrokerState"}
-
 OF_CONTROLLERS = {
     "raft_log_end": "kafka.server:type=raft-metrics",
     "active_controller_count": "kafka.controller:type=KafkaController,name=ActiveControllerCount",
@@ -82,7 +80,6 @@ def unmeasured(case: Case, view: NodeView, missing: str, code: WaitReason = Wait
 
 ENDING = timedelta(seconds=5)
 """A JVM ends within a second or two of it."""
-
 LAST_LINES = 20
 """After it only those say something that keep the process."""
 
@@ -134,14 +131,12 @@ ASKS = re.compile(
     r"(?:Starting|Beginning|Retrying|Error during) controlled shutdown|Remaining partitions to move during controlled shutdown|"
     r"in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the active controller"
 )
-
 LET_GO = re.compile(
     r"Controlled shutdown request returned successfully|asked us to exit controlled shutdown|"
     r"Proceeding to do an unclean shutdown|Timed out waiting for the controller to approve controlled shutdown|"
     r"exception waiting for controlled shutdown future"
 )
 """By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
-
 ELECT_ANOTHER = (
     "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
     f"ZooKeeper has the metadata (in zkCli.sh: delete /controller). {IDS_FIRST}"
@@ -206,12 +201,10 @@ def ending(case: Case, view: NodeView) -> Cause:
 
 SHUTTING_DOWN = frozenset({6, 7})
 """BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
-
 AWAIT_SERVING = (
     "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
     "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
 )
-
 AWAITED = {
     "controller quorum voters future": "It looks up the controllers: every host in controller.quorum.voters has to be resolved "
     "on its machine (getent hosts). It goes on by itself.",
@@ -231,20 +224,16 @@ AWAITED = {
     "itself.",
 }
 """By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
-
 LOADS = "It reads its logs, and where its stop was not clean checks all that was not flushed"
-
 AWAIT_LOGS = (
     "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
     "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "
     "Where the numbers stand still look at its disk."
 )
-
 AWAIT_END = (
     "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
     "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
 )
-
 HANGS = (
     "What that thread waits for has to answer, or be taken out of the node's file or start command (metric.reporters, an "
     "authorizer, an appender of log4j, an agent); then end the process, and start it anew. "

@@ -82,12 +82,10 @@ BEFORE_KAFKA = (
     "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
     "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
 )
-
 AT_WORK = (
     "It is at work: let it. A JVM that has begun writes over all of its heap first (-XX:+AlwaysPreTouch), which takes a minute "
     "and more for a large one, starts its agents, and reads its classes. Only where it has come no further after some minutes: "
 )
-
 BUSY = 0.5
 """Threads that run, on average: a start command that waits needs next to nothing."""
 
@@ -98,7 +96,6 @@ def _is_at_work(case: Case, name: str) -> bool:
 
 
 OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
-
 AGENT_GONE = (
     "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
     "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "

@@ -50,10 +50,7 @@ CATCHING_UP = (
     "It may be catching up after a burst of changes, and does so by itself: look again in a moment. If the distance does not "
     "fall, look how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime) and at the active controller's log."
 )
-
 CONTROLLER, MIGRATION = "/controller", "/migration"
-
-
 MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, *GIVEN_UP})
 """What another active controller writes in the end."""
 FIND_THE_ZNODE = (
@@ -273,14 +270,10 @@ TOO_LARGE = (
     "of each), then restart the active controller, which would go on trying the old write (seen with 3.9). Or raise "
     "jute.maxbuffer at all of ZooKeeper's servers, and at brokers and controllers, which takes their restarts."
 )
-
-
 LOOK_AGAIN = (
     "Changes come all the time, and this may be a moment's: look again, and find who makes them (a job that makes topics and "
     "deletes them, say). Only where it stays as far behind: "
 )
-
-
 LOOK_LONGER = (
     "Look again first: whether changes come all the time could not be looked up, and where they do, this may be a moment's. "
     "Only where it stays as far behind: "

@@ -25,7 +25,6 @@ GIVEN_UP = (WRITE_REFUSED, WRITE_FAILED, UNHANDLED)
 """What the driver does not try again."""
 TOLD_BY_WHAT_WAS_THROWN = (CHECK_OP_FAILED, CLAIM_REFUSED, UNKNOWN_CONFIG)
 """Kinds of their own below UNHANDLED."""
-
 OF_A_CHANGE = "MetadataChangeEvent"
 
 

@@ -147,8 +147,6 @@ COPY_GONE = (
     ", though KRaft has /controller: the storage of a quorum that had the copy was emptied. What that one had not written to "
     "ZooKeeper is lost"
 )
-
-
 UNREGISTERED = (
     "A broker that serves has not registered. `Unable to register broker` in its log names the controller's answer; a wrong "
     "inter.broker.protocol.version is the usual cause."

@@ -85,22 +85,17 @@ def _of_controller(case: MigrationCase, *, observed: str, fix: str) -> Cause:
 
 OF_ITS_TREE = frozenset({"PF03", "PF11", "GF02", "GF11", WaitReason.BROKERS_NOT_REGISTERED, ZkWait.DUAL_WRITE_NOT_CURRENT})
 """What follows from it, but for members that do not serve, and what is about a node's own directories."""
-
 EXPLAINED = (
     *(WaitReason.PART_UNKNOWN, WaitReason.BROKERS_NOT_REGISTERED, ZkWait.DUAL_WRITE_NOT_CURRENT, ZkWait.NO_CONTROLLER),
     *(ZkWait.FAILOVER_WOULD_HURT, WaitReason.PREFLIGHT_BLOCKERS, ZkWait.COPY_LEFT_OVER, ZkWait.COPY_NOT_COMPLETE),
     *(WaitReason.STATE_NOT_UNDERSTOOD, WaitReason.PARTITIONS_NOT_IN_SYNC),
 )
-
 TOUCH_NOTHING = "Create nothing there, restart no broker, and start no member that has no data. Brokers that run go on. "
-
 NOT_YET = "Start it only once ZooKeeper has this cluster's data again, and write nothing into ZooKeeper meanwhile. Then: "
-
 CORRECT_ADDRESS = (
     "Correct what leads there: zookeeper.connect with its chroot, a name (/etc/hosts, DNS), a virtual address, a tunnel, a "
     "rule of the firewall."
 )
-
 PUT_BACK = (
     "Look first whether this is the right ensemble and chroot, and whether dataDir and dataLogDir of its members are mounted, "
     "and are those of before. Where they are, stop all members, keep a copy of every version-2 that is left, give a majority "
@@ -127,12 +122,10 @@ TORN = (
     "up by itself. Where it lasts: restart no broker and no controller, and start nothing that connects to ZooKeeper: what "
     "connects anew may land on the wrong side. "
 )
-
 FIND = (
     "Find which side has the cluster (zkCli.sh -server MEMBER get /controller, ls /brokers/ids: the brokers that run), and "
     "stop the servers of the other one; keep their data. "
 )
-
 GROW = (
     "Then compare the server.N lines of all members' zoo.cfg, which differ. An ensemble grows by one member at a time, all of "
     "them restarted with the same list (or by reconfig), and never by as many at once as are a majority of the new list."
