@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from domain.cluster import ClusterSpec
 from domain.decisions import Decision, Revert, Wait
 from domain.diagnosis.blocker import Blocker
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.ensemble import forgotten_causes, pending_causes, zookeeper_causes
 from domain.diagnosis.causes.kafka import kafka_causes
 from domain.diagnosis.causes.machine import with_signs
@@ -86,8 +86,7 @@ def _unsearched(searches: Mapping[str, Search], case: Case) -> Iterator[Cause]:
     """A search that had to be made and could not be: what it is for is not known then."""
     for part in case.observation.unanswered:
         if (search := searches.get(part.what)) is not None:
-            yield cause(
-                case,
+            yield case.cause(
                 WaitReason.PART_UNKNOWN,
                 search.about,
                 *search.explains,

@@ -9,7 +9,7 @@ from domain.decisions import Decision, Revert, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blockers import Diagnosis, Search, generic_causes
 from domain.diagnosis.blockers import blockers_of as blockers_by
-from domain.diagnosis.causes.case import Cause, cause, of_finding
+from domain.diagnosis.causes.case import Cause, of_finding
 from domain.diagnosis.causes.node import coordinator_causes
 from domain.diagnosis.causes.quotes import complaints, leaders_threads
 from domain.diagnosis.machines.notes import ZOOKEEPER
@@ -82,7 +82,7 @@ def _in_own_words(case: MigrationCase, wait: Wait | Revert) -> Cause:
     if wait.reason == WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(case)):
         observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
         fix = TAKE_BACK
-    return cause(case, wait.reason, named or text.about, observed=observed, expected=text.expected, fix=fix)
+    return case.cause(wait.reason, named or text.about, observed=observed, expected=text.expected, fix=fix)
 
 
 def _raised_for_all(case: MigrationCase) -> list[str]:
@@ -108,8 +108,7 @@ def _unproven(case: MigrationCase, explained: Collection[str]) -> Iterator[Cause
             continue
         missing = why_not_proven(case.observation, case.spec, case.policy, view.id, NodeStage(stage))
         if missing is not None and missing.reason not in explained:
-            yield cause(
-                case,
+            yield case.cause(
                 missing.reason,
                 name,
                 observed=f"it was restarted and is not proven healthy: {missing.words}{complaints(case, view.id)}",

@@ -1,6 +1,6 @@
 """What every search for causes gets, and what it gives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
@@ -13,6 +13,7 @@ from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.causes.hints import ConnectionLimit, Hints, limits_in
 from domain.diagnosis.logs.lines import CLOCKS
 from domain.health.liveness import GONE, Liveness
+from domain.health.quorum import QuorumLeader, quorum_leader
 from domain.health.replication import partitions_needing
 from domain.observed.observation import NodeView, Observation
 from domain.policy import MigrationPolicy
@@ -28,6 +29,21 @@ USUAL_RESTART = timedelta(seconds=30)
 """What a healthy restart takes, from the stop to the proof, where none of the migration's own was measured."""
 STOPPED_BY = timedelta(seconds=30)
 """From the beginning of a step, which looks first, on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One entry, and the waits that need none of their own because of it. `is_proved`: its own fix is the cure; what may
+    hamper whom it is about besides comes after it. `is_only_late`: nothing says that anything is wrong but that it lasts."""
+
+    blocker: Blocker
+    explains: frozenset[str] = frozenset()
+    is_proved: bool = False
+    is_only_late: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.blocker.code, self.blocker.object
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,33 @@ class Case:
     step_since: datetime | None = None
     rolled: frozenset[str] = frozenset()
     usual_restart: timedelta = USUAL_RESTART
+
+    @property
+    def leader(self) -> QuorumLeader | None:
+        """Of the controller quorum."""
+        return quorum_leader(self.observation, self.spec)
+
+    def log(self, node_id: int) -> Sequence[str]:
+        """The last lines of a node's output, as far as they were read."""
+        return self.hints.logs.get(node_id, ())
+
+    def cause(
+        self,
+        code: str,
+        about: str,
+        *explains: str,
+        observed: str,
+        expected: str,
+        fix: str,
+        since: datetime | None = None,
+        is_proved: bool = False,
+        is_only_late: bool = False,
+    ) -> Cause:
+        """`code` is a wait's reason or another stable one; it explains itself."""
+        reasons = frozenset({*explains, code})
+        begun = since if since is not None else self.since(code, about, reasons)
+        entry = blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun)
+        return Cause(entry, reasons, is_proved, is_only_late)
 
     @property
     def lost_change(self) -> LostChange | None:
@@ -268,38 +311,7 @@ def strangers(case: Case) -> list[int]:
     return sorted(listed - {*zookeeper.broker_ids} - {broker.id for broker in case.spec.brokers})
 
 
-@dataclass(frozen=True)
-class Cause:
-    """One entry, and the waits that need none of their own because of it. `is_proved`: its own fix is the cure; what may
-    hamper whom it is about besides comes after it. `is_only_late`: nothing says that anything is wrong but that it lasts."""
-
-    blocker: Blocker
-    explains: frozenset[str] = frozenset()
-    is_proved: bool = False
-    is_only_late: bool = False
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.blocker.code, self.blocker.object
-
-
-def cause(
-    case: Case,
-    code: str,
-    about: str,
-    *explains: str,
-    observed: str,
-    expected: str,
-    fix: str,
-    since: datetime | None = None,
-    is_proved: bool = False,
-    is_only_late: bool = False,
-) -> Cause:
-    """`code` is a wait's reason or another stable one; it explains itself."""
-    reasons = frozenset({*explains, code})
-    begun = since if since is not None else case.since(code, about, reasons)
-    entry = blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun)
-    return Cause(entry, reasons, is_proved, is_only_late)
+cause = Case.cause
 
 
 def restart_of(case: Case, broker_id: int) -> str:
@@ -317,8 +329,7 @@ def restart_of(case: Case, broker_id: int) -> str:
 
 def of_finding(case: Case, finding: Finding, *explains: str) -> Cause:
     """`explains`: the waits that it is the reason of."""
-    return cause(
-        case,
+    return case.cause(
         finding.code,
         finding.object,
         *explains,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, cause
+from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause
 from domain.diagnosis.causes.death_signs import signs_at_death
 from domain.diagnosis.causes.files import NOT_WITHOUT_DATA, without_data
 from domain.diagnosis.causes.quotes import OF_THE_ENSEMBLE, before_more_heap, said_since_started, word_of_servers
@@ -49,8 +49,7 @@ def _begun(case: Case, view: NodeView) -> Cause:
     failed = death_in(lines) or death_in(before_this_process(lines))
     before = f". The one before it has ended so: {failed.quote}" if failed is not None else ""
     again = f" Where it ends again: {failed.told.fix}" if failed is not None else ""
-    return cause(
-        case,
+    return case.cause(
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
@@ -78,7 +77,7 @@ def down(case: Case, view: NodeView, ending: Ending) -> Cause:
     explained = EXPLAINED_BY[case.spec.role(view.id)]
     fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(case, ending.kind)}{ending.fix}{ending.further}"
     fix = f"{NOT_WITHOUT_DATA if lacks else ''}{fix}"
-    found = cause(case, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+    found = case.cause(WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = case.hints.places.get(name), case.hints.changes.get(name)
     last = view.process.last_identity if view.process is not None else None
     signs = signs_at_death(ending.kind, *seen_there, is_ours=is_started_by_us(view.mark, last))
@@ -244,8 +243,7 @@ def _moments(ids: Sequence[int], stops: Mapping[int, datetime]) -> Iterator[list
 
 def _together(case: Case, ids: Sequence[int], at: datetime) -> Cause:
     names = ", ".join(case.name(i) for i in sorted(ids))
-    return cause(
-        case,
+    return case.cause(
         WaitReason.NODE_DOWN,
         names,
         *(reason for i in ids for reason in EXPLAINED_BY[case.spec.role(i)]),
@@ -262,8 +260,7 @@ def _told_of_boot(case: Case, ids: Sequence[int], at: datetime, endings: Mapping
     how = f"{some(cut)} had no time to end in order: {WAS_LOST}" if cut else ENDED_IN_ORDER
     observed = f"{whose} not run: the machine was booted at {at:%d %b %H:%M:%S} UTC. {how}"
     changes = case.hints.changes[case.name(ids[0])].in_words if len(ids) > 1 else ""
-    found = cause(
-        case,
+    found = case.cause(
         WaitReason.NODE_DOWN,
         name,
         *(reason for i in ids for reason in EXPLAINED_BY[case.spec.role(i)]),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.checks.seen import some
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.causes.members import alone, differing, emptied, is_emptied, member_cause
 from domain.diagnosis.causes.reachability import unresolved_cause
@@ -116,8 +116,7 @@ def zookeeper_causes(case: Case) -> Iterator[Cause]:
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
     if is_lost and not is_torn and not gone and not busy and (explained_idle or not idle):
         why = next((part.in_words for part in case.observation.unanswered if part.what == "zookeeper"), "no answer")
-        yield cause(
-            case,
+        yield case.cause(
             "GF11",
             "ZooKeeper",
             WaitReason.PART_UNKNOWN,
@@ -141,8 +140,7 @@ def _cluster_id(case: Case) -> Iterator[Cause]:
     zookeeper, wanted = case.observation.zookeeper, case.cluster_of_all or case.spec.cluster_id
     if zookeeper is None or zookeeper.cluster_id == wanted:
         return
-    yield cause(
-        case,
+    yield case.cause(
         "PF03",
         "/cluster/id",
         WaitReason.PREFLIGHT_BLOCKERS,
@@ -165,8 +163,7 @@ def _controller_epoch(case: Case) -> Iterator[Cause]:
         else "the epoch of the active controller (`epoch` in its log, or the largest controller_epoch in partitions' states), "
         "or a larger one, because brokers ignore a controller with a smaller one"
     )
-    yield cause(
-        case,
+    yield case.cause(
         "PF11",
         "/controller_epoch",
         WaitReason.PREFLIGHT_BLOCKERS,
@@ -179,8 +176,7 @@ def _controller_epoch(case: Case) -> Iterator[Cause]:
 
 def _missing(case: Case) -> Iterator[Cause]:
     for path in case.hints.missing:
-        yield cause(
-            case,
+        yield case.cause(
             "GF11",
             path,
             observed="it does not exist: it was deleted, with all that was below it",
@@ -217,8 +213,7 @@ RESTORE_TOPIC = (
 def forgotten_causes(case: Case) -> Iterator[Cause]:
     """GF02: what a restart, and the copy, would lose."""
     if case.hints.forgotten:
-        yield cause(
-            case,
+        yield case.cause(
             "GF02",
             f"topic {some(case.hints.forgotten)}",
             observed="brokers serve it, and ZooKeeper has nothing of it: somebody has deleted its znodes in /brokers/topics",
@@ -241,8 +236,7 @@ def pending_causes(case: Case) -> Iterator[Cause]:
     ):
         if names:
             whose = BY_ZOOKEEPER if fix is NOBODYS_ORDER else ""
-            yield cause(
-                case,
+            yield case.cause(
                 "GF02",
                 what,
                 observed=f"{'ordered' if whose else 'under way'} for {some(names)}{whose}",

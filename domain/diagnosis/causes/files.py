@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.observed.observation import NodeView, StorageState
 
 NO_VOLUME = (
@@ -34,8 +34,7 @@ def storage_causes(case: Case, view: NodeView) -> Iterator[Cause]:
     """A directory that is not this node's any more: it serves on, and does not survive its next restart (PF03)."""
     dirs = view.disk.log_dirs if view.disk is not None else ()
     if (other := case.cluster_of_all) is not None:
-        yield cause(
-            case,
+        yield case.cause(
             "PF03",
             "cluster_id of the specification",
             observed=f"{case.spec.cluster_id}; the log directories of all nodes say {other}",
@@ -54,8 +53,7 @@ def storage_causes(case: Case, view: NodeView) -> Iterator[Cause]:
         if (above := dict(signs.covered).get(found.path) if signs is not None else None) is not None:
             observed += f". {name} runs on its files, which lie beneath what was mounted over them since: {above}"
             is_gone, gone = True, UNCOVER.format(path=found.path, name=name)
-        yield cause(
-            case,
+        yield case.cause(
             "PF03",
             f"{name} {found.path}",
             observed=observed,

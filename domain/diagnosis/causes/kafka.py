@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from domain.checks.seen import some
-from domain.diagnosis.causes.case import MAX_NAMED, Case, Cause, cause, restart_of, strangers
+from domain.diagnosis.causes.case import MAX_NAMED, Case, Cause, restart_of, strangers
 from domain.diagnosis.causes.hints import Asked, how_to_lift
 from domain.diagnosis.causes.quotes import complaints, leaders_word
 from domain.diagnosis.causes.reachability import HOW_TO_CORRECT, Door, cause_of_ours, door_of, lost_address
@@ -70,8 +70,7 @@ def _unheard(case: Case) -> dict[int, tuple[str, ...]]:
 
 def _of_another(case: Case, broker_id: int, asked: Asked) -> Cause:
     name = case.broker_name(broker_id)
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -92,8 +91,7 @@ def _of_some_connections(case: Case, broker_id: int, found: Mapping[str, tuple[i
     shut = [address for address in unheard if address not in found]
     none = f". At {some(shut)} none gets through" if shut else ""
     told = [f"of {of} connections that were begun to {at} at once {through} got through" for at, (through, of) in found.items()]
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         case.broker_name(broker_id),
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -106,8 +104,7 @@ def _of_some_connections(case: Case, broker_id: int, found: Mapping[str, tuple[i
 def _of_resets(case: Case, broker_id: int, addresses: list[str]) -> Cause:
     """Its process serves: whoever cuts them off is another."""
     name, ports = case.broker_name(broker_id), " or ".join(dict.fromkeys(a.rpartition(":")[2] for a in addresses))
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -129,8 +126,7 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
     is_set = bool(set(addresses).intersection(case.hints.set_dynamically.get(broker_id, ())))
     whence = f", which is set dynamically: {ADVERTISED} in /config/brokers/{broker_id}" if is_set else ""
     if (lost := lost_address(case, addresses)) is not None:
-        return cause(
-            case,
+        return case.cause(
             WaitReason.PART_UNKNOWN,
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -141,8 +137,7 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
         )
     queues = queues_of(case, broker_id)
     if (seconds := _farthest(case, addresses)) is not None:
-        return cause(
-            case,
+        return case.cause(
             WaitReason.PART_UNKNOWN,
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -156,8 +151,7 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
     full = (
         f". What it sends to {some(queues)} waits in its machine's queues all the time: its link may be full" if queues else ""
     )
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -257,8 +251,7 @@ def _held_back(case: Case) -> Iterator[Cause]:
     if not any(found.why and CLOSES in found.why for found in case.hints.asked.values()):
         return
     for limit in case.tight_limits[:MAX_NAMED]:
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.PART_UNKNOWN,
             f"{limit.key} in {limit.where}",
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -286,10 +279,9 @@ def _each_by_itself(case: Case) -> str:
 
 def _late(case: Case, told: Unanswered) -> Cause:
     brokers = [b.id for b in case.spec.brokers]
-    said = [(i, found) for i in brokers for found in found_in(case.hints.logs.get(i, ()), (TOO_MANY_CONNECTIONS,))][:1]
+    said = [(i, found) for i in brokers for found in found_in(case.log(i), (TOO_MANY_CONNECTIONS,))][:1]
     names = "".join(f". The log of {case.name(i)} says: {found.quote}" for i, found in said)
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         _about(case, told),
         observed=told.in_words + _each_by_itself(case) + (names or limited(case) + complaints(case, *brokers)),
@@ -300,8 +292,7 @@ def _late(case: Case, told: Unanswered) -> Cause:
 
 def _refused(case: Case, told: Unanswered) -> Cause:
     reference = case.spec.kafka.client_properties
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         "kafka client_properties",
         observed=told.why,
@@ -312,8 +303,7 @@ def _refused(case: Case, told: Unanswered) -> Cause:
 
 
 def _unreached(case: Case, address: str) -> Cause:
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         f"kafka {address}",
         observed="every broker's process serves, and nobody accepts a connection there within two seconds, so that not every "
@@ -327,8 +317,7 @@ def _unreached(case: Case, address: str) -> Cause:
 
 def _of_one(case: Case, told: Unanswered, known: tuple[str, str]) -> Cause:
     expected, fix = known
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         _about(case, told),
         observed=told.why + (complaints(case, told.broker_id) if told.broker_id is not None else ""),
@@ -339,8 +328,7 @@ def _of_one(case: Case, told: Unanswered, known: tuple[str, str]) -> Cause:
 
 def _disagreement(case: Case, told: Unanswered, broker_id: int) -> Cause:
     name = case.broker_name(broker_id)
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -360,8 +348,7 @@ def _unlisted(case: Case) -> Iterator[Cause]:
     told = case.absent_brokers.union(case.unregistered)
     for broker in case.spec.brokers:
         if broker.id not in kafka.broker_ids and broker.id not in told:
-            yield cause(
-                case,
+            yield case.cause(
                 WaitReason.PARTITIONS_NOT_IN_SYNC,
                 case.name(broker.id),
                 observed="it runs, and the other brokers do not list it" + leaders_word(case, broker.id),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.death_signs import killed_for_memory
 from domain.diagnosis.causes.down import LOOK_AT_VOLUMES
 from domain.diagnosis.causes.hints import Serving
@@ -71,8 +71,7 @@ ONCE_COMPARED = (
 
 def alone(case: Case, address: str) -> Cause:
     """Split brain: brokers whose session it has are registered with it only."""
-    return cause(
-        case,
+    return case.cause(
         "GF11",
         f"zookeeper {address}",
         WaitReason.PART_UNKNOWN,
@@ -113,8 +112,7 @@ def differing(case: Case) -> Iterator[Cause]:
 
 
 def _differs(case: Case, which: str, fix: str) -> Cause:
-    return cause(
-        case,
+    return case.cause(
         "GF11",
         f"zookeeper {which}",
         observed=f"the members have different trees: {counts_of(case.hints.trees)}{_words_of(_other_trees(case))}",
@@ -127,8 +125,7 @@ def _differing_by_their_logs(case: Case) -> Iterator[Cause]:
     """Of trees with as many znodes, or of members that do not tell how many."""
     said = _other_trees(case)
     if said:
-        yield cause(
-            case,
+        yield case.cause(
             "GF11",
             f"zookeeper {', '.join(said)}",
             observed=f"it has another tree than the leader{_words_of(said)}",
@@ -163,8 +160,7 @@ def is_emptied(case: Case, address: str) -> bool:
 
 
 def emptied(case: Case, address: str) -> Cause:
-    return cause(
-        case,
+    return case.cause(
         "GF11",
         f"zookeeper {address}",
         observed="it serves, and in its dataDir/version-2 is no snapshot: somebody has deleted its files under it, or it has "
@@ -195,8 +191,7 @@ def member_cause(case: Case, address: str, *, is_lost: bool) -> Cause:
     asking = f"Of all clients ask most: {busiest}" if busiest else ""
     told = [f"it {serving}", f"Its log says: {words}" if words else "", ended.observed if ended else "", asking, lies, risk]
     usual = ended.fix if ended else "" if is_elsewhere else CURES[serving]
-    return cause(
-        case,
+    return case.cause(
         "GF11",
         f"zookeeper {address}",
         *([WaitReason.PART_UNKNOWN] if is_lost else []),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
 from domain.cluster import Role
-from domain.diagnosis.causes.case import Case, Cause, cause, of_finding
+from domain.diagnosis.causes.case import Case, Cause, of_finding
 from domain.diagnosis.causes.down import down, ended_together, ended_with_their_machine, ending_of_dead, endings_of_dead
 from domain.diagnosis.causes.files import storage_causes
 from domain.diagnosis.causes.quorum import not_caught_up
@@ -30,7 +30,6 @@ from domain.diagnosis.logs.connecting import (
 from domain.diagnosis.logs.lines import found_in, lately
 from domain.diagnosis.logs.running import METADATA_FAULT
 from domain.health.liveness import GONE, Liveness
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.waits import WaitReason
 
@@ -90,10 +89,9 @@ def _errors(case: Case, view: NodeView) -> Iterator[Cause]:
     count = view.metrics.metadata_error_count if view.metrics is not None else None
     if count:
         name = case.name(view.id)
-        said = found_in(case.hints.logs.get(view.id, ()), (METADATA_FAULT,))
+        said = found_in(case.log(view.id), (METADATA_FAULT,))
         last = "".join(f". The last, by its log: {with_thrown(found)}" for found in said)
-        yield cause(
-            case,
+        yield case.cause(
             "GF10",
             name,
             observed=f"{count} errors while it applied metadata, since its start{last}",
@@ -109,10 +107,9 @@ def not_registered(case: Case, node_id: int) -> Iterator[Cause]:
     if not case.facts.is_registration_wrong or node_id not in case.facts.in_quorum or _are_all_counted(case):
         return
     controllers = {str(c.id) for c in case.spec.controllers}
-    refusals = refusals_in(lately(since_registered(case.hints.logs.get(node_id, ()))))
+    refusals = refusals_in(lately(since_registered(case.log(node_id))))
     for found in [f for f in refusals if f.told not in TO_A_PEER or controllers.intersection(f.named)][:1]:
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.BROKERS_NOT_REGISTERED,
             case.name(node_id),
             *case.facts.holds_up.get("broker-not-registered", ()),
@@ -125,8 +122,8 @@ def not_registered(case: Case, node_id: int) -> Iterator[Cause]:
 
 def _refused_by_leader(case: Case) -> str:
     """As whom, by the active controller's log, as a further sentence."""
-    leader = quorum_leader(case.observation, case.spec)
-    refused = refused_node_in(case.hints.logs.get(leader.id, ())) if leader is not None else None
+    leader = case.leader
+    refused = refused_node_in(case.log(leader.id)) if leader is not None else None
     return f". The log of {case.name(leader.id)}, which leads, says: {refused.quote}" if leader and refused else ""
 
 
@@ -135,7 +132,7 @@ TO_A_PEER = frozenset({PEER_CUT, PEER_UNREACHABLE})
 
 def _are_all_counted(case: Case) -> bool:
     """The quorum counts as many as serve: what differs is one that has died and is counted still, or was counted otherwise."""
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     counted = leader.metrics.active_broker_count if leader is not None else None
     return counted is not None and counted >= len(case.facts.in_quorum)
 
@@ -153,13 +150,12 @@ def not_in_zookeeper(case: Case, node_id: int) -> Iterator[Cause]:
     if node_id not in case.unregistered:
         return
     name = case.name(node_id)
-    lines = case.hints.logs.get(node_id, ())
+    lines = case.log(node_id)
     over_quota = found_in(lines, (REGISTRATION_OVER_QUOTA,))
     said = over_quota or found_in(lately(lines), (SESSION_TOO_SHORT, SESSION_LOST))
     words = f". Its log says: {said[0].quote}" if said else ""
     restart = f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it."
-    yield cause(
-        case,
+    yield case.cause(
         WaitReason.BROKERS_NOT_REGISTERED,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -177,7 +173,7 @@ def session_causes(case: Case, node_id: int) -> Iterator[Cause]:
     session = metrics.zookeeper_session if metrics is not None else None
     is_cut = session not in {None, "CONNECTED"} and node_id in case.facts.in_zookeeper
     if is_cut and case.observation.zookeeper is not None:
-        name, lines = case.name(node_id), case.hints.logs.get(node_id, ())
+        name, lines = case.name(node_id), case.log(node_id)
         known = next(iter(found_in(lines, (ANSWER_TOO_LARGE,))), None) or cut_off(lines)
         said = f". Its log says: {known.quote}" if known is not None else complaints(case, node_id)
         words, cure = word_of_servers(case)
@@ -185,8 +181,7 @@ def session_causes(case: Case, node_id: int) -> Iterator[Cause]:
         explained = (WaitReason.PARTITIONS_NOT_IN_SYNC,) if is_broker else held_up
         if known is not None and not (cure and known.told is TURNED_AWAY):
             cure = fix_of_the_living(known)
-        yield cause(
-            case,
+        yield case.cause(
             "GF11",
             name,
             *explained,

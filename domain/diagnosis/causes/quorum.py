@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from domain.cluster import Role
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.quotes import TIMERS_STAND, complaints, kept_apart, set_back
 from domain.diagnosis.causes.reachability import door_of, unresolved_cause
 from domain.diagnosis.logs.connecting import FENCED, fix_of_the_living
@@ -14,7 +14,6 @@ from domain.diagnosis.logs.lines import current, first_of
 from domain.diagnosis.logs.running import epochs_lately
 from domain.health.liveness import GONE as ENDED
 from domain.health.liveness import Liveness
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.waits import WaitReason
 
@@ -29,7 +28,7 @@ def quorum_causes(case: Case) -> Iterator[Cause]:
     if (epochs := _epochs_lately(case)) >= MANY_EPOCHS:
         yield _elections(case, epochs)
     are_all_there = len(made) == len(case.spec.controllers)
-    is_leaderless = quorum_leader(case.observation, case.spec) is None and not _is_leader_silent(case)
+    is_leaderless = case.leader is None and not _is_leader_silent(case)
     if are_all_there and is_leaderless and not is_explained and not is_ours:
         yield _leaderless(case)
     yield from _unreached_controllers(case)
@@ -38,12 +37,11 @@ def quorum_causes(case: Case) -> Iterator[Cause]:
 
 def _leaderless(case: Case) -> Cause:
     ids = [c.id for c in case.spec.controllers]
-    said = {i: found for i in ids if (found := kept_apart(case.hints.logs.get(i, ()))) is not None}
+    said = {i: found for i in ids if (found := kept_apart(case.log(i))) is not None}
     words = [f". The log of {case.name(i)} says: {found.quote}" for i, found in said.items()]
     back = set_back(case, *ids)
     fixes = [TIMERS_STAND] if back else [fix_of_the_living(found) for found in said.values()]
-    return cause(
-        case,
+    return case.cause(
         WaitReason.CONTROLLERS_NOT_READY,
         "the quorum",
         observed=f"no controller is active, although a majority of them runs{back}"
@@ -73,13 +71,12 @@ def _epochs_lately(case: Case) -> int:
     ages = {i: case.observation.ended_at - process.started_at for i, process in runs.items() if process.started_at}
     if len(ages) < len(ids) or min(ages.values()) < LATELY:
         return 0
-    return max(epochs_lately(case.hints.logs.get(i, ()), age, LATELY) for i, age in ages.items())
+    return max(epochs_lately(case.log(i), age, LATELY) for i, age in ages.items())
 
 
 def _elections(case: Case, epochs: int) -> Cause:
     """In one moment there is a leader, and in the next there is none."""
-    return cause(
-        case,
+    return case.cause(
         WaitReason.CONTROLLERS_NOT_READY,
         "the quorum",
         WaitReason.QUORUM_TOO_THIN,
@@ -104,8 +101,7 @@ def _unreached_controllers(case: Case) -> Iterator[Cause]:
             yield unresolved_cause(case)
         elif is_running and address in case.hints.shut and name not in excused:
             door = door_of(case, name, address)
-            yield cause(
-                case,
+            yield case.cause(
                 WaitReason.CONTROLLERS_NOT_READY,
                 name,
                 WaitReason.QUORUM_TOO_THIN,
@@ -125,14 +121,13 @@ OFTEN = 2
 
 def _fenced_again(case: Case) -> Iterator[Cause]:
     """It serves, and loses its session with the controllers again and again: between that it is registered."""
-    leader = quorum_leader(case.observation, case.spec)
-    lines = current(case.hints.logs.get(leader.id, ())) if leader is not None else ()
+    leader = case.leader
+    lines = current(case.log(leader.id)) if leader is not None else ()
     told = Counter(found.named[0] for line in lines if (found := first_of(line, (FENCED,))) is not None)
     for broker in case.spec.brokers:
         if told[str(broker.id)] < OFTEN or broker.id not in case.facts.in_quorum:
             continue
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.BROKERS_NOT_REGISTERED,
             case.name(broker.id),
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -145,13 +140,12 @@ def _fenced_again(case: Case) -> Iterator[Cause]:
 
 
 def not_caught_up(case: Case, node: NodeView) -> Iterator[Cause]:
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     if leader is None or node.id not in case.facts.not_caught_up or case.liveness(node.id) is not Liveness.SERVING:
         return
     metrics, name = node.metrics, case.name(node.id)
     if node.id in case.facts.never_registered:
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.CONTROLLERS_NOT_READY,
             name,
             observed=f"it runs, and the log of {case.name(leader.id)}, which leads, has no registration of it"
@@ -163,9 +157,8 @@ def not_caught_up(case: Case, node: NodeView) -> Iterator[Cause]:
         return
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
-    said = kept_apart(case.hints.logs.get(node.id, ()))
-    yield cause(
-        case,
+    said = kept_apart(case.log(node.id))
+    yield case.cause(
         WaitReason.CONTROLLERS_NOT_READY,
         name,
         WaitReason.QUORUM_TOO_THIN,

@@ -22,7 +22,6 @@ from domain.diagnosis.logs.connecting import (
 from domain.diagnosis.logs.lines import Found, age_of, current, found_in, of_this_process, said_by_new, set_back_by, stamp_of
 from domain.diagnosis.logs.members import turned_away_by
 from domain.diagnosis.logs.running import OUT_OF_MEMORY, SILENCES, who_asked
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 
 MOST_COMPLAINTS = 2
@@ -35,7 +34,7 @@ def said_since_started(case: Case, view: NodeView) -> Sequence[str] | None:
     if started_at is None:
         return None
     now = case.observation.ended_at
-    return said_by_new(case.hints.logs.get(view.id, ()), now - started_at, now)
+    return said_by_new(case.log(view.id), now - started_at, now)
 
 
 def complaints(case: Case, *node_ids: int) -> str:
@@ -52,28 +51,28 @@ def complaints(case: Case, *node_ids: int) -> str:
 def _of_its_process(case: Case, node_id: int) -> Sequence[str]:
     """Of one that has printed nothing yet the last lines are those of the process before it."""
     new = said_since_started(case, case.observation.node(node_id))
-    return new if new is not None else case.hints.logs.get(node_id, ())
+    return new if new is not None else case.log(node_id)
 
 
 def leaders_word(case: Case, broker_id: int) -> str:
     """What the active controller's log has to say of a broker, as a further sentence."""
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     if leader is None:
         return ""
-    quote = trouble_with(case.hints.logs.get(leader.id, ()), f"broker {broker_id}", f"id: {broker_id} rack", "registerBroker")
+    quote = trouble_with(case.log(leader.id), f"broker {broker_id}", f"id: {broker_id} rack", "registerBroker")
     return f". The log of {case.name(leader.id)}, which leads, says: {quote}" if quote else ""
 
 
 def leaders_threads(case: Case) -> str:
     """What the threads of who leads the quorum stand in, as a further sentence; where they are at their work, nothing."""
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     name = case.name(leader.id) if leader is not None else ""
     standing = case.hints.threads.get(name)
     return f". Of {name}, which leads: {standing.words}" if standing is not None else ""
 
 
 def last_word(case: Case, node_id: int) -> str:
-    lines = case.hints.logs.get(node_id, ())
+    lines = case.log(node_id)
     age = _age_of_last(case, node_id)
     ago = f", {age.total_seconds():.0f} s ago" if age is not None and age > SLOW else ""
     last = last_of(lines)
@@ -83,7 +82,7 @@ def last_word(case: Case, node_id: int) -> str:
 def _age_of_last(case: Case, node_id: int) -> timedelta | None:
     """By its own time, which is not that of the line above it; where it has none, by its file's."""
     output, now = case.hints.outputs.get(case.name(node_id)), case.observation.ended_at
-    last = next((line for line in reversed(without_frames(case.hints.logs.get(node_id, ()))) if line.strip()), "")
+    last = next((line for line in reversed(without_frames(case.log(node_id))) if line.strip()), "")
     if stamp_of(last) is not None:
         return age_of(last, now)
     return now - output.changed_at if output is not None and output.changed_at is not None else None
@@ -100,7 +99,7 @@ FEW_PARTITIONS = 20_000
 
 def lack_of(case: Case, node_id: int) -> Found | None:
     """By what its log has said of late, with the whole fix; `None` where it says nothing of it."""
-    lines = current(case.hints.logs.get(node_id, ()))
+    lines = current(case.log(node_id))
     for found in found_in(lines, SILENCES):
         exact = who_asked(found, of_this_process(lines))
         return replace(exact, told=replace(exact.told, fix=fix_of_lack(case, exact)))
@@ -168,6 +167,6 @@ TIMERS_STAND = (
 
 def set_back(case: Case, *node_ids: int) -> str:
     """Of which of these the clock was set back, by their logs, and how far it is from where it was, as a further sentence."""
-    behind = {i: set_back_by(of_this_process(case.hints.logs.get(i, ()))) for i in node_ids}
+    behind = {i: set_back_by(of_this_process(case.log(i))) for i in node_ids}
     told = [f"{case.name(i)} by {by}" for i, by in behind.items() if by]
     return f". By their logs, a clock was set back under {some(told)}" if told else ""

@@ -10,7 +10,7 @@ from domain.checks.seen import some
 from domain.cluster import address_at, address_in, addresses_of, host_and_port, host_of, servers_in
 from domain.configuration.listener_security import LISTENERS
 from domain.diagnosis.blocker_codes import MACHINE
-from domain.diagnosis.causes.case import Case, Cause, cause
+from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.logs.catalogue import KAFKA
 from domain.diagnosis.logs.lines import all_found, lately
 from domain.diagnosis.machines.notes import APART, OURS
@@ -49,8 +49,7 @@ def unresolved_cause(case: Case) -> Cause:
     more = [why for why in parts if not any(host in why.lower() for host in known)]
     told = ". ".join(filter(None, [f"names are not resolved there: {names}" if names else "", *more]))
     nodes = [*(node.metrics.url for node in case.spec.nodes), *(f"{c.host}:{c.port}" for c in case.spec.controllers)]
-    return cause(
-        case,
+    return case.cause(
         MACHINE,
         OURS,
         *([WaitReason.PART_UNKNOWN] if case.observation.unanswered else []),
@@ -67,8 +66,7 @@ def unresolved_cause(case: Case) -> Cause:
 def lacking_cause(case: Case) -> Cause:
     """One entry, whomever it could not ask for that."""
     parts = _said(case, Obstacle.OURS)
-    return cause(
-        case,
+    return case.cause(
         MACHINE,
         OURS,
         WaitReason.PART_UNKNOWN,
@@ -270,7 +268,7 @@ PROXY_HEADER = KAFKA["proxy-header"]
 def of_proxy_header(case: Case, broker_ids: Sequence[int]) -> tuple[str, str, str] | None:
     """Of the first of them to which it happens: its name, what is seen, and the fix."""
     for broker_id in broker_ids:
-        if any(all_found(lately(case.hints.logs.get(broker_id, ())), (PROXY_HEADER,))):
+        if any(all_found(lately(case.log(broker_id)), (PROXY_HEADER,))):
             name = case.broker_name(broker_id)
             return (
                 name,
@@ -291,8 +289,7 @@ def without_those_of_elsewhere(case: Case, causes: Iterable[Cause]) -> Iterator[
     hidden = [one for one in found if one.blocker.object in names or one.blocker.code == WaitReason.FILE_CHANGED]
     serving = [case.name(view.id) for view in case.observation.nodes if view.is_unowned]
     serve = f"; {', '.join(serving)} serve, by their metrics" if serving else ""
-    yield cause(
-        case,
+    yield case.cause(
         MACHINE,
         OURS,
         *frozenset[str]().union(*(one.explains for one in hidden)),
@@ -315,8 +312,7 @@ def without_those_of_another_network(case: Case, causes: Iterable[Cause]) -> Ite
         return
     found = list(causes)
     hidden = [one for one in found if one.blocker.code in OF_SILENCE]
-    yield cause(
-        case,
+    yield case.cause(
         MACHINE,
         OURS,
         *frozenset[str]().union(*(one.explains for one in hidden)),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from domain.checks.seen import some
 from domain.cluster import Role, host_of
 from domain.configuration.listener_security import inter_broker_listener
-from domain.diagnosis.causes.case import Case, Cause, cause, restart_of
+from domain.diagnosis.causes.case import Case, Cause, restart_of
 from domain.diagnosis.causes.hints import Pace, how_to_lift
 from domain.diagnosis.causes.quotes import complaints, lack_of, leaders_threads, leaders_word
 from domain.diagnosis.causes.reachability import listening, of_proxy_header
@@ -34,7 +34,6 @@ from domain.diagnosis.logs.replication import (
 from domain.diagnosis.machines.network_signs import MANY_UNREAD, queues_to
 from domain.diagnosis.machines.standstill_signs import of_standstill
 from domain.health.liveness import Liveness
-from domain.health.quorum import quorum_leader
 from domain.health.replication import partitions_needing
 from domain.observed.observation import PartitionFault
 from domain.waits import WaitReason
@@ -148,8 +147,7 @@ def lag_causes(case: Case, unheard: Collection[int], misled: Collection[int]) ->
         proved = _proved(case, missing, leaders)
         explained = proved or _told(case, missing, partitions, leaders)
         about, words, fix = explained or _unsaid(case, missing, leaders)
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.PARTITIONS_NOT_IN_SYNC,
             about or some(names) or some(partitions),
             observed=f"{observed}. {words}" if words else observed,
@@ -171,8 +169,7 @@ def leaderless_causes(case: Case) -> Iterator[Cause]:
     for brokers, partitions in by_brokers.items():
         whose = f"; in sync last: {some([case.broker_name(broker_id) for broker_id in brokers])}" if brokers else ""
         about, words, fix = _why_leaderless(case, brokers)
-        yield cause(
-            case,
+        yield case.cause(
             WaitReason.PARTITIONS_NOT_IN_SYNC,
             about or some(partitions),
             observed=f"{len(partitions)} partitions have no leader: {some(partitions)}{whose}{words}",
@@ -183,7 +180,7 @@ def leaderless_causes(case: Case) -> Iterator[Cause]:
 
 def _why_leaderless(case: Case, brokers: Sequence[int]) -> tuple[str, str, str]:
     for broker_id in brokers:
-        lines, name = case.hints.logs.get(broker_id, ()), case.broker_name(broker_id)
+        lines, name = case.log(broker_id), case.broker_name(broker_id)
         for said in (with_cause(failed, lines) for failed in found_in(lines, (LOG_DIR_FAILED,))):
             return name, f". The log of {name} says: {said.quote}", _fix(case, broker_id, said)
     return "", complaints(case, *brokers), ELECT
@@ -223,7 +220,7 @@ def _told(case: Case, missing: Sequence[int], partitions: Sequence[str], leaders
 
 
 def _rolled(case: Case, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:
-    words = rolled_in(case.hints.logs.get(broker_id, ()) for broker_id in (*missing, *leaders))
+    words = rolled_in(case.log(broker_id) for broker_id in (*missing, *leaders))
     return ("", words.removeprefix(". "), ROLL_LESS.strip()) if words else None
 
 
@@ -245,7 +242,7 @@ def _said_by_them(
 ) -> tuple[str, str, str] | None:
     """By the logs of followers, of leaders, and of the controller, whose line may be old. `but`: kinds that do not count."""
     for broker_id in missing:
-        said = said_by_follower(case.hints.logs.get(broker_id, ()), partitions, leaders)
+        said = said_by_follower(case.log(broker_id), partitions, leaders)
         if said is not None and said.told not in but:
             whose = _of_whom(said, broker_id, leaders)
             about = case.broker_name(whose) if whose != broker_id else ""
@@ -257,14 +254,14 @@ def _said_by_them(
         if (told := _said_by_leader(case, broker_id, partitions, but)) is not None:
             return case.broker_name(broker_id), *told
     for broker_id in _zookeepers_controller(case):
-        lines, name = case.hints.logs.get(broker_id, ()), case.broker_name(broker_id)
+        lines, name = case.log(broker_id), case.broker_name(broker_id)
         said = said_by_zookeepers_controller(lines, partitions)
         if said is not None:
             return "", f"{name} is the controller, and cannot write down their in-sync sets: {said.quote}", said.told.fix
         for said in filter(None, (said_by_controller(lines, other) for other in (*missing, *leaders) if other != broker_id)):
             return name, f"{name} is the controller, and its log says: {said.quote}", UNTOLD.format(name=name)
-    for leader in filter(None, [quorum_leader(case.observation, case.spec)]):
-        lines, name = case.hints.logs.get(leader.id, ()), case.name(leader.id)
+    for leader in filter(None, [case.leader]):
+        lines, name = case.log(leader.id), case.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
     return None
@@ -283,7 +280,7 @@ def _of_whom(said: Found, follower: int, leaders: Sequence[int]) -> int:
 def _said_by_leader(case: Case, broker_id: int, partitions: Sequence[str], but: Collection[Told]) -> tuple[str, str] | None:
     """By its log, or by what its threads are at, where it answers nobody; and the fix."""
     name = case.broker_name(broker_id)
-    said = said_by_leader(case.hints.logs.get(broker_id, ()), partitions)
+    said = said_by_leader(case.log(broker_id), partitions)
     if said is not None and said.told not in but:
         return f"{name} leads them, and its log says: {said.quote}", _fix(case, broker_id, said)
     if (lacks := lack_of(case, broker_id)) is not None:

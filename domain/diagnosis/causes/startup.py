@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from domain.checks.seen import some
 from domain.cluster import Role, shown
-from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, cause
+from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause
 from domain.diagnosis.causes.quotes import complaints, last_word, leaders_word, threads_word
 from domain.diagnosis.causes.reachability import CORRECT_ENDPOINT
 from domain.diagnosis.logs.connecting import refusals_in
@@ -14,7 +14,6 @@ from domain.diagnosis.logs.lines import CLOCKS, ENDED, ZONES, age_of, of_this_pr
 from domain.diagnosis.logs.replication import ROLL_LESS, rolled_in
 from domain.diagnosis.logs.running import loading_in, waiting_in
 from domain.diagnosis.machines.notes import ZOOKEEPER
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import NodeView
 from domain.topic_ids import IDS_FIRST
 from domain.waits import WaitReason
@@ -62,8 +61,7 @@ def unmeasured(case: Case, view: NodeView, missing: str, code: WaitReason = Wait
     name, url = case.name(view.id), shown(case.spec.node(view.id).metrics.url)
     set_since = _left_out_by_kafka(case) if case.spec.role(view.id) is Role.BROKER else []
     lacks = f"{url} lacks {missing}" + (f". Set in ZooKeeper since: {some(set_since)}" if set_since else "")
-    return cause(
-        case,
+    return case.cause(
         code,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
@@ -97,8 +95,7 @@ def lingering(case: Case, view: NodeView) -> Iterator[Cause]:
     if age is None or case.step_since is None or not ENDING <= age <= now - case.step_since + CLOCKS:
         return
     name, pid = case.name(view.id), process.pid
-    yield cause(
-        case,
+    yield case.cause(
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
@@ -146,7 +143,7 @@ ELECT_ANOTHER = (
 def _asks_the_controller(case: Case, view: NodeView) -> tuple[str, str]:
     """Whom it waits for, as a further sentence, and where that is to be looked at; empty where it does not, or nobody knows."""
     asked: list[str] = []
-    for line in of_this_process(case.hints.logs.get(view.id, ())):
+    for line in of_this_process(case.log(view.id)):
         asked = [] if LET_GO.search(line) else [*asked, line] if ASKS.search(line) else asked
     asks = _controller(case)
     if not asked or asks is None:
@@ -166,7 +163,7 @@ def _asks_the_controller(case: Case, view: NodeView) -> tuple[str, str]:
 
 def _controller(case: Case) -> tuple[int, bool] | None:
     """Who moves leaders, and whether that is a broker: of ZooKeeper's the one that holds /controller."""
-    zookeeper, leader = case.observation.zookeeper, quorum_leader(case.observation, case.spec)
+    zookeeper, leader = case.observation.zookeeper, case.leader
     claim = zookeeper.controller if zookeeper is not None else None
     if claim is not None and claim.is_ephemeral:
         is_known = any(broker.id == claim.broker_id for broker in case.spec.brokers)
@@ -180,8 +177,7 @@ def ending(case: Case, view: NodeView) -> Cause:
     name, metrics = case.name(view.id), view.metrics
     pid = view.process.pid if view.process is not None else ""
     state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
-    return cause(
-        case,
+    return case.cause(
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
@@ -245,7 +241,7 @@ def not_ready(case: Case, view: NodeView) -> Cause:
     state = (
         f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
     )
-    lines = case.hints.logs.get(view.id, ())
+    lines = case.log(view.id)
     refused, loading, awaited = refusals_in(lines), loading_in(lines), waiting_in(lines)
     said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
     said += [f"It waits for {awaited}, by its log"] if awaited else []
@@ -259,10 +255,9 @@ def not_ready(case: Case, view: NodeView) -> Cause:
         observed += leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else ""
         observed += ("" if awaited else last_word(case, view.id)) + threads_word(case, name)
     hangs = not is_explained and _hangs(case, name)
-    rolled = rolled_in([case.hints.logs.get(view.id, ())])
+    rolled = rolled_in([case.log(view.id)])
     fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))
-    return cause(
-        case,
+    return case.cause(
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],

@@ -133,7 +133,7 @@ def before_a_failover(case: MigrationCase) -> str:
 
 
 def _first(case: MigrationCase) -> Iterator[str]:
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     controllers = case.situation.controllers
     flagless = [case.name(c.id) for c in controllers if c.mode is ControllerMode.FINAL or not c.is_flag_in_file]
     if flagless:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from domain.checks.seen import some
-from domain.diagnosis.causes.case import Cause, cause
+from domain.diagnosis.causes.case import Cause
 from domain.diagnosis.causes.quotes import complaints, leaders_threads
 from domain.diagnosis.logs.lines import Found, found_in
-from domain.health.quorum import quorum_leader
 from domain.observed.ensemble import are_alike
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.waits import WaitReason
@@ -68,8 +67,7 @@ def copy_causes(case: MigrationCase) -> Iterator[Cause]:
     if case.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
         yield from _awaited_brokers(case)
     for suspect in case.found.unreadable if probed(case.observation).poisoned_znodes is None else ():
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
             ZkWait.COPY_NOT_COMPLETE,
@@ -78,8 +76,7 @@ def copy_causes(case: MigrationCase) -> Iterator[Cause]:
             fix=f"Repair it now, before the last broker goes into migration mode. {repair_of(suspect.what)}",
         )
     for suspect in probed(case.observation).poisoned_znodes or ():
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.COPY_CANNOT_FINISH,
             suspect.what,
             observed=suspect.why,
@@ -89,8 +86,7 @@ def copy_causes(case: MigrationCase) -> Iterator[Cause]:
     is_own = case.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
     if not is_own and (case.situation.is_copy_left_over or case.situation.is_copy_stale):
         znode = case.observation.zookeeper.migration if case.observation.zookeeper is not None else None
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.COPY_LEFT_OVER,
             MIGRATION,
             observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
@@ -127,8 +123,7 @@ def _awaited_brokers(case: MigrationCase) -> Iterator[Cause]:
             "registered in ZooKeeper, and not in the cluster's specification"
         )  # fmt: skip
         said = f". The active controller says: {quotes[str(broker_id)]}" if str(broker_id) in quotes else ""
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
             f"broker {broker_id}",
             WaitReason.PREFLIGHT_BLOCKERS,
@@ -145,8 +140,7 @@ KEEP_THE_COPY = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_
 def _brokers_unknown(case: MigrationCase, lines: tuple[str, ...]) -> Iterator[Cause]:
     are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in case.situation.brokers)
     for found in failed_in(lines, KEEP_THE_COPY if are_all_hybrid else (SUPERSET,)):
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.COPY_NOT_COMPLETE,
             "the copy",
             observed=f"the active controller says: {in_words(found)}",
@@ -157,7 +151,7 @@ def _brokers_unknown(case: MigrationCase, lines: tuple[str, ...]) -> Iterator[Ca
 
 def _claim_again(case: MigrationCase) -> str:
     """Its own claim was committed and the answer lost, as when a disk of ZooKeeper's hangs: only another epoch gets past it."""
-    leader, zookeeper = quorum_leader(case.observation, case.spec), case.observation.zookeeper
+    leader, zookeeper = case.leader, case.observation.zookeeper
     claim = zookeeper.controller if zookeeper is not None else None
     if leader is None or claim is None or claim.broker_id != leader.id:
         return CLAIM_REFUSED.fix
@@ -176,8 +170,7 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
     named = False
     for suspect in dict.fromkeys((*(probed(case.observation).failover_hazards or ()), *case.found.strays)):
         named = True
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.FAILOVER_WOULD_HURT,
             suspect.what,
             ZkWait.DUAL_WRITE_NOT_CURRENT,
@@ -186,7 +179,7 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
             fix="Do what is said of it, with Kafka's tools and through a broker: never delete a topic's znode for it. Dual "
             "write would not survive the next failover, or has not survived one. Restart no active controller before.",
         )
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     if leader is None:
         return
     name = case.name(leader.id)
@@ -213,8 +206,7 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
-    yield cause(
-        case,
+    yield case.cause(
         ZkWait.DUAL_WRITE_NOT_CURRENT,
         MIGRATION,
         ZkWait.FAILOVER_WOULD_HURT,
@@ -233,8 +225,7 @@ def _unclaimed(case: MigrationCase, name: str, zookeeper: ZooKeeperView) -> Caus
     """KRaft's claim is gone: by itself, or with all that ZooKeeper had since the copy. `/migration` only ever goes forward."""
     znode = zookeeper.migration
     if znode is not None and znode.offset is not None and znode.offset <= 0:
-        return cause(
-            case,
+        return case.cause(
             ZkWait.DUAL_WRITE_NOT_CURRENT,
             "ZooKeeper",
             ZkWait.FAILOVER_WOULD_HURT,
@@ -250,8 +241,7 @@ def _unclaimed(case: MigrationCase, name: str, zookeeper: ZooKeeperView) -> Caus
             f"{before_a_failover(case)}",
         )
     held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
-    return cause(
-        case,
+    return case.cause(
         ZkWait.DUAL_WRITE_NOT_CURRENT,
         CONTROLLER,
         WaitReason.PART_UNKNOWN,
@@ -301,7 +291,7 @@ def _caught_up(case: MigrationCase, quotes: Sequence[Found], *, is_dead: bool, i
 def _refused_writes(case: MigrationCase, leader_id: int) -> Iterator[Cause]:
     """A change that failed is not tried again, and with the next one the offset goes on: every gauge looks well
     (KRaftMigrationDriver.MetadataChangeEvent)."""
-    for found in failed_in(case.hints.logs.get(leader_id, ()), GIVEN_UP):
+    for found in failed_in(case.log(leader_id), GIVEN_UP):
         is_lost = is_of_a_change(found) and case.situation.dual_write is DualWrite.CURRENT
         if found.told is not WRITE_REFUSED and (not is_lost or is_of_a_stray(found, offsets_of(case.found.strays))):
             continue
@@ -312,8 +302,7 @@ def _refused_writes(case: MigrationCase, leader_id: int) -> Iterator[Cause]:
         )
         if lost and any(broker.mode is BrokerMode.HYBRID for broker in case.situation.brokers):
             lost += ", and brokers in migration mode were not told of it"
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.DUAL_WRITE_NOT_CURRENT,
             case.name(leader_id),
             observed=f"its log says: {in_words(found)}{lost}",

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from domain.checks.seen import some
-from domain.diagnosis.causes.case import MAX_NAMED, Cause, cause, strangers
+from domain.diagnosis.causes.case import MAX_NAMED, Cause, strangers
 from domain.diagnosis.causes.quotes import complaints, leaders_word
 from domain.diagnosis.logs.lines import found_in
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import PropertiesFile
 from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import MigrationCase
@@ -42,8 +41,7 @@ def left_behind(case: MigrationCase, node: BrokerSituation) -> Iterator[Cause]:
     if node.id not in case.facts.left_behind:
         return
     name, path = case.name(node.id), case.spec.node(node.id).properties_file
-    yield cause(
-        case,
+    yield case.cause(
         WaitReason.BROKERS_NOT_REGISTERED,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -63,8 +61,7 @@ def file_cause(case: MigrationCase, node: BrokerSituation | ControllerSituation)
     disk = case.observation.node(node.id).disk
     if _has_lost_flag(case, node):
         runs = "runs without it" if node.mode is ControllerMode.FINAL else "would start without it"
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.CONTROLLER_LOST_ITS_FLAG,
             name,
             observed=f"zookeeper.metadata.migration.enable is not in force: it {runs}",
@@ -74,10 +71,10 @@ def file_cause(case: MigrationCase, node: BrokerSituation | ControllerSituation)
         )
     elif node.stage is None and disk is not None and node.mode is not ControllerMode.ABSENT:
         observed, expected, fix = _foreign(path, disk.file)
-        yield cause(case, WaitReason.FILE_CHANGED, name, observed=observed, expected=expected, fix=fix)
+        yield case.cause(WaitReason.FILE_CHANGED, name, observed=observed, expected=expected, fix=fix)
     elif isinstance(node, BrokerSituation) and node.stage is not None and is_edited(node):
         edit = edit_of(node, case.observation, case.spec, is_copied=case.situation.is_copy_made)
-        yield cause(case, WaitReason.FILE_CHANGED, name, observed=edit.observed, expected=edit.expected, fix=edit.fix)
+        yield case.cause(WaitReason.FILE_CHANGED, name, observed=edit.observed, expected=edit.expected, fix=edit.fix)
 
 
 def _foreign(path: str, file: PropertiesFile | None) -> tuple[str, str, str]:
@@ -110,8 +107,7 @@ def flagless(case: MigrationCase) -> Iterator[Cause]:
         for found in found_in(lines, (CONTROLLER_WITHOUT_FLAG,)):
             known = {c.id for c in case.spec.controllers}
             about = [case.name(int(i)) if int(i) in known else f"controller {i}" for i in found.named]
-            yield cause(
-                case,
+            yield case.cause(
                 ZkWait.CONTROLLER_LOST_ITS_FLAG,
                 some(about[:MAX_NAMED]),
                 WaitReason.CONTROLLERS_NOT_READY,
@@ -126,8 +122,7 @@ def registration_causes(case: MigrationCase) -> Iterator[Cause]:
     """A log that was begun without the flag, a broker that the specification does not have, counts that do not add up."""
     situation = case.situation
     if situation.quorum is QuorumState.NONE:
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.QUORUM_CANNOT_MIGRATE,
             "the quorum's log",
             WaitReason.CONTROLLERS_NOT_READY,
@@ -164,8 +159,7 @@ def _said_of_brokers(case: MigrationCase) -> str:
 
 
 def _stranger(case: MigrationCase, broker_id: int) -> Cause:
-    return cause(
-        case,
+    return case.cause(
         WaitReason.BROKERS_NOT_REGISTERED,
         f"broker {broker_id}",
         ZkWait.COPY_NOT_COMPLETE,
@@ -181,15 +175,14 @@ def _stranger(case: MigrationCase, broker_id: int) -> Cause:
 
 
 def _registrations(case: MigrationCase) -> Iterator[Cause]:
-    leader = quorum_leader(case.observation, case.spec)
+    leader = case.leader
     if leader is None:
         return
     hybrid = sum(b.mode is BrokerMode.HYBRID for b in case.situation.brokers)
     in_kraft = sum(b.mode is BrokerMode.KRAFT for b in case.situation.brokers)
     metrics = leader.metrics
     is_one_missing = (metrics.active_broker_count or 0) < hybrid + in_kraft
-    yield cause(
-        case,
+    yield case.cause(
         WaitReason.BROKERS_NOT_REGISTERED,
         case.name(leader.id),
         ZkWait.COPY_NOT_COMPLETE,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from domain.cluster import servers_in
-from domain.diagnosis.causes.case import Cause, cause
+from domain.diagnosis.causes.case import Cause
 from domain.diagnosis.causes.ensemble import ARE_TWO, Side, majority_of, sides_of
 from domain.diagnosis.causes.quotes import complaints
 from domain.errors import Obstacle
@@ -47,7 +47,7 @@ def claim_causes(case: MigrationCase) -> Iterator[Cause]:
 
 
 def _unreadable(case: MigrationCase, brokers: list[int]) -> Cause | None:
-    told = {name: path for i in brokers if (path := unread_znode(case.hints.logs.get(i, ()))) for name in [case.name(i)]}
+    told = {name: path for i in brokers if (path := unread_znode(case.log(i))) for name in [case.name(i)]}
     if not told:
         return None
     who, path = next(iter(told.items()))
@@ -70,8 +70,7 @@ def _nobody(case: MigrationCase, brokers: list[int]) -> Cause:
 
 
 def _of_controller(case: MigrationCase, *, observed: str, fix: str) -> Cause:
-    return cause(
-        case,
+    return case.cause(
         "GF11",
         "/controller",
         ZkWait.NO_CONTROLLER,
@@ -179,7 +178,7 @@ def _lost(case: MigrationCase) -> Cause | None:
 
 def _of_tree(case: MigrationCase, observed: str, fix: str, about: str = "ZooKeeper", expected: str = "") -> Cause:
     wanted = expected or f"the data of cluster {case.spec.cluster_id}"
-    return cause(case, "GF11", about, *EXPLAINED, observed=observed, expected=wanted, fix=fix)
+    return case.cause("GF11", about, *EXPLAINED, observed=observed, expected=wanted, fix=fix)
 
 
 def _is_empty(zookeeper: ZooKeeperView) -> bool:
@@ -210,8 +209,7 @@ def topic_id_causes(case: MigrationCase) -> Iterator[Cause]:
     for name in zookeeper.topics_without_id[:MOST_TOPICS]:
         found = on_disk.get(name)
         cure = UNREAD if found is None else cure_of_no_id(found, case.spec, is_led_by_zookeeper=is_led_by_zookeeper)
-        yield cause(
-            case,
+        yield case.cause(
             ZkWait.TOPIC_WITHOUT_ID,
             f"topic {name}",
             observed=cure.observed,
