@@ -15,6 +15,7 @@ from temporalio.worker import Worker
 
 from activities.adapters.artefacts import DirectoryArtefacts
 from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
@@ -84,6 +85,7 @@ async def serve(
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(settings.artefacts),
             kinds=kinds,
+            doctor=LinuxDoctor(),
         )
         queues = await queues_of(ports, stack)
         polls = Polls()

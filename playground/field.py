@@ -22,6 +22,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.adapters.artefacts import DirectoryArtefacts
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.listeners import TcpListeners
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
@@ -92,6 +93,7 @@ class Field:
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(artefacts),
             kinds=SHIPPED_KINDS,
+            doctor=LinuxDoctor(),
         )
         now = datetime.now(UTC)
         self.record = ClusterRecord(spec=cluster.spec, revision=1, generation=1, created_at=now, updated_at=now)

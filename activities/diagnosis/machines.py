@@ -15,12 +15,8 @@ from activities.observing.in_time import in_time
 from activities.observing.member_copy import FOLDER, SNAPSHOT
 from activities.observing.node_survey import (
     CannotLook,
-    port_holders,
     run_program,
     start_place,
-    watch_ourselves,
-    watch_process,
-    watch_server,
 )
 from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
@@ -95,7 +91,8 @@ class MachineHints:
         """The same of this process: its signs where something did not answer it."""
         until, signs = _now() + WATCH_SECONDS, None
         if observation.unanswered:
-            signs = await in_time("our own machine", watch_ourselves, silent, None, WATCH_SECONDS - LEFT_SECONDS)
+            ask = self._ports.doctor.watch_ourselves
+            signs = await in_time("our own machine", ask, silent, None, WATCH_SECONDS - LEFT_SECONDS)
         changed = partial(self._notes.of_ours, migration_id)
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
 
@@ -125,7 +122,7 @@ class MachineHints:
             if servers.get(address) is not Serving.UNREACHED and not is_well:
                 refuses = servers.get(address) is Serving.REFUSED
                 at, machine = host_and_port(address)[1], self._members.machine(member)
-                watch = partial(watch_server, machine, at, data_of(member), is_shut=refuses)
+                watch = partial(self._ports.doctor.watch_server, machine, at, data_of(member), is_shut=refuses)
             return await _look(name, watch, partial(self._notes.of_server, migration_id, member, name), silent)
 
         return _all_of(await asyncio.gather(*(look(name, member) for name, member in wanted.items())))
@@ -140,11 +137,11 @@ class MachineHints:
         ask = partial(start_place, self._ports.drivers.driver(node), node)
         return await in_time(f"in what {name} would be started", ask, silent, None)
 
-    async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
+    async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns | None:
         node, process = cluster.spec.node(node_id), observation.node(node_id).process
         assert process is not None  # noqa: S101 - only who runs is watched
         pid = int(process.pid)
-        return await watch_process(self._ports.drivers.driver(node), node, pid)
+        return await self._ports.doctor.watch(self._ports.drivers.driver(node), node, pid)
 
 
 async def _look(
@@ -238,7 +235,7 @@ async def holders(
         if member is not None and servers.get(address) is Serving.REFUSED and (taken := ports_not_bound(lines)):
             wanted[f"zookeeper {address}"] = members.machine(member), taken
     looks = (
-        in_time(f"who has the ports of {name}", partial(port_holders, machine, taken), silent, NOBODY)
+        in_time(f"who has the ports of {name}", partial(ports.doctor.holders, machine, taken), silent, NOBODY)
         for name, (machine, taken) in wanted.items()
     )
     return dict(zip(wanted, await asyncio.gather(*looks), strict=True))

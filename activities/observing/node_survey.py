@@ -3,21 +3,16 @@
 The program is handed over as an argument of `python3 -c`, so that nothing has to be put on the node.
 """
 
-import asyncio
 import hmac
 import json
-import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 from activities.on_node import command_of
-from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from activities.storage import storage_of
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
@@ -28,14 +23,13 @@ from domain.configuration.properties import ENCODING, parse
 from domain.configuration.provided_values import is_provided
 from domain.diagnosis.machines.file_owners import Sign, signs_in_file
 from domain.diagnosis.machines.start_place import StartPlace, user_of_start
-from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.errors import Malformed, Permanent, Transient
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.observed.topic_directories import DiskIds, topic_of
 from domain.redaction import is_name, shown_value
 
-LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
+LOOK_TIME = timedelta(seconds=60)
 UNNAMED = "lines without the name of a property"
 OF_A_LOOK = {"unit", "unopened", "held_by", "denied", "unheld", "elsewhere", "unseen"}
 """Fields of a `StartPlace` that belong to the look at a node."""
@@ -146,35 +140,6 @@ def folders_of(node: NodeSpec) -> list[str]:
     service, logs = node.driver.service, node.environment.get("LOG_DIR")
     files = [str(Path(path).parent) for path in (service.output_file, service.pid_file)]
     return list(dict.fromkeys([*node.log_dirs, *files, *([logs] if logs else [])]))
-
-
-async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
-    """Takes a second. Raises `CannotLook`, `Transient`."""
-    url = urlsplit(node.metrics.url)
-    port = url.port or {"http": 80, "https": 443}[url.scheme]
-    asked = {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port}
-    answer = json.loads(await run_program(driver, command_of("watch_process", asked), WATCH_TIME))
-    return vital_signs_in(answer, answer["clock"], time.time())
-
-
-async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[str], *, is_shut: bool) -> VitalSigns | None:
-    """The same of a server of ZooKeeper, by the port at which it listens. `is_shut`: nobody accepts there; `None` where it does
-    not run."""
-    asked = {"watch_port": port, "log_dirs": data_dirs, "is_shut": is_shut}
-    answer = json.loads(await run_program(machine, command_of("watch_process", asked), WATCH_TIME))
-    return vital_signs_in(answer, answer["clock"], time.time()) if answer else None
-
-
-async def port_holders(machine: NodeDriver | MemberMachine, ports: Sequence[int]) -> tuple[PortHolder, ...]:
-    """Who has these ports there, as far as somebody has. Raises `CannotLook`, `Transient`."""
-    answer = json.loads(await run_program(machine, command_of("watch_process", {"ports": ports})))
-    return tuple(PortHolder.model_validate(found) for found in answer["holders"])
-
-
-async def watch_ourselves() -> VitalSigns:
-    """The same of this process."""
-    answer = await asyncio.to_thread(watch, os.getpid(), [])
-    return vital_signs_in(answer, answer["clock"], time.time())
 
 
 async def run_program(

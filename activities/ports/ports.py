@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from activities.ports.kafka import ClusterMetrics, KafkaAdmin
 from activities.ports.kinds import ActivityKinds
+from activities.ports.machines import MachineDoctor, NoDoctor
 from activities.ports.nodes import NodeDrivers
 from activities.ports.stores import ArtefactStore, Ledger
 from activities.ports.zookeeper import ZooKeepers
@@ -20,3 +21,4 @@ class Ports:
     metrics: ClusterMetrics
     artefacts: ArtefactStore
     kinds: ActivityKinds = field(default_factory=ActivityKinds)
+    doctor: MachineDoctor = field(default_factory=NoDoctor)

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Collection
 
 from activities.node_files import properties_of
-from activities.observing.node_survey import CannotLook, watch_process
+from activities.observing.node_survey import CannotLook
 from activities.ports.nodes import NodeDrivers
+from activities.ports.ports import Ports
 from activities.reaching import Unresolved, resolve
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
 from domain.configuration.listener_security import LISTENERS
@@ -29,14 +30,14 @@ THE_WAY = (
 )
 
 
-async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
+async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], ports: Ports) -> str | None:
     """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that
     cannot be asked says nothing, for its node is looked at in all other ways."""
     free = asyncio.Semaphore(AT_ONCE)
 
     async def why(node: NodeSpec) -> str | None:
         async with free:
-            return await _why(spec, node, stopped, drivers)
+            return await _why(spec, node, stopped, ports)
 
     asked = [asyncio.ensure_future(why(node)) for node in spec.nodes if node.id not in stopped]
     if not asked:
@@ -81,20 +82,22 @@ async def _numbers(host: str) -> tuple[str, ...]:
         return ()
 
 
-async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
-    driver = drivers.driver(node)
+async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], ports: Ports) -> str | None:
+    driver = ports.drivers.driver(node)
     try:
         process = await driver.process()
         if not process.is_running or process.identity is None:
             return None
-        signs = await watch_process(driver, node, int(process.pid))
+        signs = await ports.doctor.watch(driver, node, int(process.pid))
     except (CannotLook, KeeperlessError):
+        return None
+    if signs is None:
         return None
     alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
     found = next(of_standstill(alone), None)
     if found is not None:
         return f"{spec.node_name(node.id)} is unresponsive: {found.observed}. Nothing was stopped: {found.fix}"
-    missed = await _missed(spec, signs.unheard, stopped, drivers)
+    missed = await _missed(spec, signs.unheard, stopped, ports.drivers)
     if not missed:
         return None
     sent = f"what it sends to {', '.join(missed)} is not acknowledged"

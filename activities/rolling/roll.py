@@ -188,7 +188,7 @@ class Rolling:
         spec = targets[0].cluster.spec
         brokers = [t for t in targets if spec.role(t.node.id) is Role.BROKER and (await t.driver.process()).is_running]
         stopped = [target.node.id for target in brokers]
-        return await why_others_do_not_get_on(spec, stopped, self._ports.drivers) if stopped else None
+        return await why_others_do_not_get_on(spec, stopped, self._ports) if stopped else None
 
     def _into(self, request: StepRequest) -> Restart:
         return self._ports.kinds[request.kind].rolls.restart(request.step.stage)

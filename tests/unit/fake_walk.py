@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.canaries.trying import Canaries
 from activities.looking import look_and_decide
 from activities.ports.ports import Ports
@@ -103,6 +104,7 @@ class Scene:
             metrics=cluster,
             artefacts=FakeArtefacts(),
             kinds=SHIPPED_KINDS,
+            doctor=LinuxDoctor(),
         )
         activities: dict[str, Any] = {
             StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
@@ -261,7 +263,9 @@ class Walk:
 
     @property
     def ports(self) -> Ports:
-        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, self.artefacts, SHIPPED_KINDS)
+        return Ports(
+            self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, self.artefacts, SHIPPED_KINDS, LinuxDoctor()
+        )
 
     async def decision(self) -> Decision:
         asked = AssessRequest(

@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.node_files import FENCED_META, META
 from activities.ports.ports import Ports
 from activities.rolling.roll import Rolling
@@ -67,6 +68,7 @@ async def attempt(
         metrics=Watched(cluster, "metrics", watch),
         artefacts=FakeArtefacts(),
         kinds=SHIPPED_KINDS,
+        doctor=LinuxDoctor(),
     )
     activities: dict[str, Any] = {
         StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers, lingering), pace).leave_kraft,

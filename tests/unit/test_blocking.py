@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
 from activities.diagnosis import brokers, lookups, machine_notes, machines, metadata, nodes_to_ask
@@ -66,13 +67,13 @@ def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         looks[:] = looks or [await look_here()]
         return looks[0]
 
-    async def watch_ourselves() -> VitalSigns:
+    async def watch_ourselves(_self: LinuxDoctor) -> VitalSigns:
         return signs_of()
 
     for pausing in (metadata, brokers):
         monkeypatch.setattr(pausing, "SECONDS_BETWEEN", 0.01)
     monkeypatch.setattr(machine_notes, "look_here", look_once)
-    monkeypatch.setattr(machines, "watch_ourselves", watch_ourselves)
+    monkeypatch.setattr(LinuxDoctor, "watch_ourselves", watch_ourselves)
 
 
 class Ledger(LedgerInMemory):
@@ -148,7 +149,7 @@ async def found(
     **request: Any,
 ) -> BlockersSeen:
     ledger = ledger or Ledger(cluster, progress or Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor())
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, servers or Servers(), listeners or Knocked(), SpecDrivers()).find_blockers, asked
@@ -377,7 +378,7 @@ async def test_configuration_management_that_only_this_look_had_no_time_for_coun
 async def noted(cluster: FakeCluster) -> Ledger:
     """The ledger, with notes of all nodes as they are."""
     ledger = Ledger(cluster, Progress(state=MigrationState.RUNNING))
-    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor())
     observation = await observe(cluster.record(), ports)
     await ActivityEnvironment().run(MachineNotes(ports, SpecDrivers()).keep, "m1", cluster.record(), observation)
     return ledger
@@ -674,7 +675,9 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
 
     monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 1.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    ports = Ports(
+        cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor()
+    )
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, Servers(), Knocked(), SpecDrivers()).find_blockers, asked
@@ -718,7 +721,9 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
     monkeypatch.setattr("activities.diagnosis.find_blockers.PART_SECONDS", 1.0)
     monkeypatch.setattr("activities.diagnosis.find_blockers.OBSERVATION_SECONDS", 2.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
-    ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    ports = Ports(
+        cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor()
+    )
     blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
     threads = ThreadPoolExecutor(len(HUNG) + 2)
     asyncio.get_running_loop().set_default_executor(threads)
@@ -747,7 +752,7 @@ async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: 
     async def hangs(*_: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("activities.diagnosis.machines.port_holders", hangs)
+    monkeypatch.setattr(LinuxDoctor, "holders", hangs)
     monkeypatch.setattr("activities.observing.in_time.HINT_SECONDS", 60)
     monkeypatch.setattr(lookups, "HINTS_SECONDS", 2.0)
     seen = await asyncio.wait_for(found(cluster), 10)
@@ -1125,9 +1130,9 @@ async def test_of_servers_that_serve_only_what_has_changed_is_asked(
         raise AssertionError("it is well")
 
     monkeypatch.setattr(MachineNotes, "of_server", changes)
-    monkeypatch.setattr(machines, "watch_server", watch)
+    monkeypatch.setattr(LinuxDoctor, "watch_server", watch)
     seen = observation(Point.DUAL_WRITE)
-    asking = machines.MachineHints(cast("Any", None), SpecDrivers())
+    asking = machines.MachineHints(Ports(*[cast("Any", None)] * 6, doctor=LinuxDoctor()), SpecDrivers())
     serving = dict.fromkeys(addresses, Serving.YES)
     await asking.of_servers("m1", record, seen, serving, silent, are_awaited=are_awaited)
     assert (sorted(asked), silent) == (sorted(f"zookeeper {address}" for address in addresses) if are_awaited else [], [])

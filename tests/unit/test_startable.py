@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.looking import LastLook
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
@@ -77,7 +78,7 @@ async def test_on_the_way_back_and_where_zookeeper_is_silent_nobody_waits_for_co
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     add_coordinating_partitions(cluster)
-    ports = Ports(cast("Any", scene.ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
+    ports = Ports(cast("Any", scene.ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor())
     asked = (cluster.record(), cluster.spec.brokers[:1], Restart(), scene.request.policy, ports)
     assert "__consumer_offsets" in (await why_not_startable(*asked) or "")
     assert await why_not_startable(*asked, is_back=True) is None

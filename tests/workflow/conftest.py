@@ -34,6 +34,7 @@ from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 from temporalio.worker import Replayer, Worker
 from uuid_utils import uuid7
 
+from activities.adapters.machine_doctor import LinuxDoctor
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing
@@ -211,6 +212,7 @@ class World:
             metrics=cluster,
             artefacts=self.artefacts,
             kinds=SHIPPED_KINDS,
+            doctor=LinuxDoctor(),
         )
         self.checks = FakeChecks(self.ports)
 
