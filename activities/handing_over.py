@@ -12,10 +12,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from domain.contracts import ActivityName
+from domain.contracts import StepRequest
 from domain.policy import MigrationPolicy, longest_window
-
-BOUNDED = frozenset({ActivityName.LEAVE_KRAFT})
 
 BOUNDED_GRACE = longest_window(MigrationPolicy())
 """How long a bounded step takes at most, under the default policy. A process that is killed before leaves the window to the
@@ -38,7 +36,7 @@ class _HandOver(ActivityInboundInterceptor):
         self._grace = grace
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002, ANN401 - Temporal's signature
-        if activity.info().activity_type in BOUNDED:
+        if any(isinstance(given, StepRequest) and given.step.how.is_urgent for given in input.args):
             return await super().execute_activity(input)
         running = asyncio.ensure_future(super().execute_activity(input))
         told = asyncio.ensure_future(activity.wait_for_worker_shutdown())

@@ -41,10 +41,11 @@ class TaskQueue(StrEnum):
 
 
 class ActivityName(StrEnum):
+    """Activities that every kind has. A kind's own steps name theirs themselves."""
+
     CLAIM = "claim_cluster"
     ASSESS = "assess"
     WATCH = "watch"
-    PROVISION_CONTROLLER = "provision_controller"
     ROLL_NODE = "roll_node"
     RECORD = "record_progress"
     OBSERVE = "observe_cluster"
@@ -54,10 +55,6 @@ class ActivityName(StrEnum):
     RUNBOOK = "write_runbook"
     TRY_CANARIES = "try_canaries"
     REMOVE_CANARIES = "remove_canaries"
-    START_NODE = "start_node"
-    FAIL_OVER = "fail_over"
-    LEAVE_KRAFT = "leave_kraft"
-    WIPE = "wipe_kraft"
     RELEASE_CONFIGURATION = "release_configuration"
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"

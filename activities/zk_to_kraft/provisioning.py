@@ -43,13 +43,14 @@ from activities.rolling.serving import ensure_nobody_serves
 from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.configuration.properties import ENCODING, parse
-from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
 from domain.health.liveness import is_known_to_have_run
 from domain.observed.observation import NodeDisk, RollMark, StorageState
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.steps import ZkActivity
 from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 FORMAT_TIMEOUT = timedelta(minutes=2)
@@ -62,7 +63,7 @@ class Provisioning:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
 
-    @activity.defn(name=ActivityName.PROVISION_CONTROLLER)
+    @activity.defn(name=ZkActivity.PROVISION_CONTROLLER)
     async def provision_controller(self, request: StepRequest) -> StepOutcome:
         """Bring one controller from nothing to a running process, as the module's docstring says."""
         async with heartbeating():

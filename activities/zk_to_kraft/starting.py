@@ -44,7 +44,7 @@ from activities.sessions import session
 from activities.storage import storage_of
 from activities.zk_to_kraft.fence import Member, is_fenced, may_start, member_of, revive
 from activities.zk_to_kraft.quorum_log import open_log, read_on
-from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
@@ -53,6 +53,7 @@ from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.situation import DualWrite, QuorumState
+from domain.zk_to_kraft.steps import ZkActivity
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
@@ -63,7 +64,7 @@ class Starting:
         """`standing_seconds`: how long dual write has to write nothing to count as dead. What lives writes twice a second."""
         self._ports, self._listeners, self._standing_seconds = ports, listeners, standing_seconds
 
-    @activity.defn(name=ActivityName.START_NODE)
+    @activity.defn(name=ZkActivity.START_NODE)
     async def start_node(self, request: StepRequest) -> StepOutcome:
         """Start one controller, as the module's docstring says."""
         async with heartbeating():
@@ -88,7 +89,7 @@ class Starting:
             blocked = await self._why_silent(request, member)
             return _outcome(blocked, begun, did_start)
 
-    @activity.defn(name=ActivityName.FAIL_OVER)
+    @activity.defn(name=ZkActivity.FAIL_OVER)
     async def fail_over(self, request: StepRequest) -> StepOutcome:
         """Restart the active controller, as the module's docstring says."""
         async with heartbeating():

@@ -8,15 +8,15 @@ from domain.drift.report import CheckName
 from domain.policy import STEP_MARGIN, MigrationPolicy, longest_window
 from domain.waits import WaitReason
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.steps import FINAL_GATES, GateName, StepAction
+from domain.zk_to_kraft.steps import FINAL_GATES, GateName, StepAction, ZkActivity
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 WINDOW_HEARTBEAT = HEARTBEAT / 4
 """In the revert window the cluster may be without a controller: a killed worker is missed sooner."""
 
-EFFECTS: dict[str, tuple[ActivityName, str]] = {
+EFFECTS: dict[str, tuple[ActivityName | ZkActivity, str]] = {
     StepAction.PROVISION_CONTROLLER: (
-        ActivityName.PROVISION_CONTROLLER,
+        ZkActivity.PROVISION_CONTROLLER,
         "Create {node}: write its file, format its storage, start it",
     ),
     StepAction.ROLL_NODE: (ActivityName.ROLL_NODE, "Restart {node} into stage {stage}{final}"),
@@ -25,13 +25,13 @@ EFFECTS: dict[str, tuple[ActivityName, str]] = {
         "Try at {node} what clients do, see it in both stores, remove it",
     ),
     StepAction.REMOVE_CANARIES: (ActivityName.REMOVE_CANARIES, "Remove what trying {node} has left"),
-    StepAction.START_NODE: (ActivityName.START_NODE, "Start {node} as it is"),
+    StepAction.START_NODE: (ZkActivity.START_NODE, "Start {node} as it is"),
     StepAction.FAIL_OVER: (
-        ActivityName.FAIL_OVER,
+        ZkActivity.FAIL_OVER,
         "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
     ),
-    StepAction.LEAVE_KRAFT: (ActivityName.LEAVE_KRAFT, "Revert window: KRaft gives way to ZooKeeper"),
-    StepAction.WIPE: (ActivityName.WIPE, "Remove what the KRaft controllers have left"),
+    StepAction.LEAVE_KRAFT: (ZkActivity.LEAVE_KRAFT, "Revert window: KRaft gives way to ZooKeeper"),
+    StepAction.WIPE: (ZkActivity.WIPE, "Remove what the KRaft controllers have left"),
     StepAction.RELEASE_CONFIGURATION: (
         ActivityName.RELEASE_CONFIGURATION,
         "Resume the configuration management that was paused",

@@ -40,6 +40,16 @@ class StepAction(StrEnum):
     """Compare what KRaft has after the end with what ZooKeeper had at the gate, once. Cluster-wide, read-only."""
 
 
+class ZkActivity(StrEnum):
+    """The activities that carry out steps of this kind alone."""
+
+    PROVISION_CONTROLLER = "provision_controller"
+    START_NODE = "start_node"
+    FAIL_OVER = "fail_over"
+    LEAVE_KRAFT = "leave_kraft"
+    WIPE = "wipe_kraft"
+
+
 class NodeStage(StrEnum):
     """What one node's properties file contains. Where the cluster is, is another question: see `Phase`."""
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import ActivityHandle, Client
 
-from domain.contracts import TaskQueue
+from domain.contracts import StepRequest, TaskQueue
+from domain.decisions import Execution, Step
 from playground.ports import PortLease
 from playground.temporal import TemporalPorts, TemporalServer
 
@@ -24,7 +25,8 @@ from datetime import timedelta
 from temporalio import activity
 from activities.queues import Manner, Queue, serve
 from activities.settings import ActivitySettings
-from domain.contracts import TaskQueue
+from activities.shipped_kinds import SHIPPED_KINDS
+from domain.contracts import StepRequest, TaskQueue
 
 @activity.defn
 async def short() -> int:
@@ -38,8 +40,8 @@ async def lasting() -> int:
         await asyncio.sleep(0.1)
     return activity.info().attempt
 
-@activity.defn(name="leave_kraft")
-async def bounded() -> int:
+@activity.defn
+async def bounded(request: StepRequest) -> int:
     for _ in range(int({GRACE} * 20)):
         activity.heartbeat()
         await asyncio.sleep(0.1)
@@ -54,8 +56,12 @@ async def queues(ports, stack):
 
 grace, beat, bounded_grace = (timedelta(seconds=seconds) for seconds in ({GRACE}, 1, 60))
 manner = Manner(threads=4, grace=grace, heartbeat_throttle=beat, bounded_grace=bounded_grace)
-asyncio.run(serve("keeperless-activities", ActivitySettings(), manner, queues))
+asyncio.run(serve("keeperless-activities", ActivitySettings(), manner, SHIPPED_KINDS, queues))
 """
+
+URGENT = Execution(activity="bounded", queue=TaskQueue.CLUSTER, summary="Give way", limit=timedelta(minutes=5), is_urgent=True)
+STEP = Step(action="give-way", stage="gone", execution=URGENT)
+BOUNDED = StepRequest(migration_id="m1", cluster="orders", generation=1, step_id="m1/1", step=STEP).model_dump(mode="json")
 
 
 @pytest.fixture
@@ -74,10 +80,11 @@ async def started(client: Client, tmp_path: Path) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, env=environment)
 
 
-async def asked(client: Client, name: str, queue: TaskQueue, number: int = 0) -> ActivityHandle[int]:
+async def asked(client: Client, name: str, queue: TaskQueue, number: int = 0, *given: object) -> ActivityHandle[int]:
     """Work for that queue; `heartbeat_timeout` is long, so that only a worker that hands it over lets another have it soon."""
     return await client.start_activity(
         name,
+        args=given,
         id=f"{name}-{queue}-{number}",
         task_queue=queue,
         result_type=int,
@@ -123,7 +130,8 @@ async def test_a_bounded_step_is_ended_and_what_lasts_beside_it_is_handed_over_b
     """In the revert window the cluster may be without a controller, so it must not wait for the next worker."""
     worker = await started(client, tmp_path)
     try:
-        bounded, lasting = [await asked(client, name, TaskQueue.CLUSTER) for name in ("leave_kraft", "lasting")]
+        bounded = await asked(client, "bounded", TaskQueue.CLUSTER, 0, BOUNDED)
+        lasting = await asked(client, "lasting", TaskQueue.CLUSTER)
         for handle in (bounded, lasting):
             await until_taken(handle)
         worker.send_signal(signal.SIGTERM)

@@ -57,12 +57,13 @@ from activities.zk_to_kraft.window.member_logs import MemberLogs
 from activities.zk_to_kraft.window.pace import USUAL, Gap, Pace
 from activities.zk_to_kraft.window.strangers import answering, complaint, still_answering
 from activities.zk_to_kraft.window.succession import Blocked, Succession
-from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.contracts import StepOutcome, StepRequest
 from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.policy import FLUSHES
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
+from domain.zk_to_kraft.steps import ZkActivity
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ class Leaving:
     def __init__(self, ports: Ports, listeners: Listeners, pace: Pace = USUAL) -> None:
         self._ports, self._listeners, self._pace = ports, listeners, pace
 
-    @activity.defn(name=ActivityName.LEAVE_KRAFT)
+    @activity.defn(name=ZkActivity.LEAVE_KRAFT)
     async def leave_kraft(self, request: StepRequest) -> StepOutcome:
         """Bring the cluster under a ZooKeeper controller, every KRaft controller fenced, as the module's docstring says."""
         async with heartbeating():

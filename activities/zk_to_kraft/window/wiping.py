@@ -30,9 +30,10 @@ from activities.ports.ports import Ports
 from activities.storage import storage_of
 from activities.zk_to_kraft.fence import Member, is_dead, members_of
 from domain.cluster import BrokerSpec
-from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Unsafe
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.steps import ZkActivity
 
 FILES_OF_A_CONTROLLER = ("bootstrap.checkpoint", "bootstrap.checkpoint.tmp", ".lock", META)
 """What Kafka writes into a controller's directory besides the log."""
@@ -44,7 +45,7 @@ class Wiping:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
 
-    @activity.defn(name=ActivityName.WIPE)
+    @activity.defn(name=ZkActivity.WIPE)
     async def wipe_kraft(self, request: StepRequest) -> StepOutcome:
         """Remove controllers and copies of their log, as the module's docstring says."""
         async with heartbeating():
