@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from domain.amounts import counted
 from domain.clocks import AHEAD, is_ahead, is_over
 from domain.contracts import TaskQueue
 from domain.diagnosis.blocker import Blocker, blocker
@@ -194,7 +195,7 @@ def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | N
         return None
     told = [f"{task.worker} at {task.what} of {cluster} since {task.taken_at:%H:%M:%S} UTC" for cluster, task in alive]
     return Sign(
-        f"The worker there is alive, and has {len(told)} tasks in work: {'; '.join(told[:MOST_TOLD])}",
+        f"The worker there is alive, and has {counted(len(told), 'task')} in work: {'; '.join(told[:MOST_TOLD])}",
         "Do not restart it for this. If it has as many tasks in work as it takes at the same time (KEEPERLESS_MAX_EFFECTS "
         "of keeperless-activities, 8 by default; keeperless-checks takes 4), it takes the next when one of them ends. Fix "
         "what those wait for, which the blockers of their migrations show, or raise the limit.",

@@ -219,7 +219,9 @@ def test_a_file_that_root_may_not_open_where_everybody_may_write(tmp_path: Path,
         monkeypatch.setattr(look_at_start, "number", lambda _path: 1)
         monkeypatch.setattr(os, "open", Mock(side_effect=PermissionError(errno.EACCES, "")))
     (why,) = unopened(log).values()
-    assert why.startswith("Permission denied: it is user 65534's, in a directory with the sticky bit, and fs.protected_regular")
+    assert why.startswith(
+        "Permission denied: it belongs to user 65534, in a directory with the sticky bit, and with fs.protected_regular"
+    )
     (sign,) = signs_at_death("stopped", StartPlace(unit=None, unopened=((str(log), why),)), None, is_ours=False)
     assert f"appends to a file that cannot be opened: {log}: Permission denied" in sign.observed
     assert "chown" in sign.fix

@@ -297,7 +297,7 @@ def test_a_member_that_listens_at_another_port_is_not_to_be_started_again() -> N
         ("WARN Session 0x1 for server zk1/10.0.0.1:2181, Closing socket connection. Packet len 4194312 is out of range!",
          "Packet len 4194312 is out of range", "jute.maxbuffer"),
         ("ERROR SASL authentication with Zookeeper Quorum member failed: javax.security.sasl.SaslException: no mechanism (x)",
-         "SASL authentication with Zookeeper Quorum member failed", "Check the network path"),
+         "SASL authentication with Zookeeper Quorum member failed", "Look at the way"),
     ],
 )  # fmt: skip
 def test_why_a_broker_alone_has_lost_zookeeper_is_told_by_its_log(line: str, words: str, fix: str) -> None:

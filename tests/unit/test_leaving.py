@@ -377,7 +377,7 @@ async def test_a_log_that_is_final_has_no_way_back(walk: Walk) -> None:
             walk.cluster.advance()
 
     outcome = await attempt(walk, request, finalize)
-    assert "no way back" in (outcome.blocked or "")
+    assert "a rollback to ZooKeeper is no longer possible" in (outcome.blocked or "")
     assert all(walk.cluster.nodes[c.id].process is not None for c in walk.cluster.spec.controllers)
     assert end_of(walk)["migration"] is not None
 

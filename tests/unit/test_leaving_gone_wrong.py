@@ -219,7 +219,7 @@ async def test_a_final_log_starts_its_controllers_whoever_rules(walk: Walk) -> N
         walk.cluster.znodes.create("/controller", encoded({"version": 2, "brokerid": 1, "kraftControllerEpoch": -1}), 7)
 
     outcome = await attempt(walk, request, at(walk, lambda call: call == "node 3003 rename", finalize))
-    assert "no way back" in (outcome.blocked or "")
+    assert "a rollback to ZooKeeper is no longer possible" in (outcome.blocked or "")
     assert are_running(walk)
 
 
@@ -308,7 +308,7 @@ async def test_what_zookeeper_lacks_is_named_where_its_controller_ruled_already(
 
     outcome = await attempt(walk, request, at(walk, lambda call: call == "node 3003 kill", depose))
     assert outcome.is_done, outcome.blocked
-    assert any("ruled already, without 1 topic" in change for change in outcome.changes), outcome.changes
+    assert any("was already active, without 1 topic" in change for change in outcome.changes), outcome.changes
 
 
 async def test_a_config_in_the_tail_that_zookeeper_cannot_hold_forbids_the_flush(walk: Walk) -> None:

@@ -53,7 +53,7 @@ def test_a_ledger_that_nobody_may_change_is_no_disk_that_fails(
     mark(how, marked)
     told = refused(code, ledger_file)
     assert isinstance(told, LedgerMarked)
-    assert f"{marked} cannot be changed ({words})" in str(told)
+    assert f"{marked} ({words}) cannot be changed" in str(told)
     assert f"chattr -i -a {marked}" in told.fix
     assert "smartctl" not in told.fix
 

@@ -146,7 +146,7 @@ async def test_stores_of_pem_in_the_properties_are_read() -> None:
     [
         ({"ssl.key.password": "other"}, FILES, "does not open with ssl.key.password"),
         ({}, FILES | {"/key.pem": pem_key(PASSWORD) + pem(SHORT_LIVED)}, "not that of its first certificate"),
-        ({}, {"/trust.pem": FILES["/trust.pem"]}, "keystore /key.pem is not there"),
+        ({}, {"/trust.pem": FILES["/trust.pem"]}, "keystore /key.pem does not exist"),
         ({}, FILES | {"/trust.pem": "nothing"}, "the truststore has no certificate"),
         ({"ssl.keystore.location": ""}, FILES, "ssl.keystore.location is not set"),
     ],

@@ -76,8 +76,8 @@ async def test_the_newest_that_a_serving_server_has_processed_counts(answers: tu
     [
         ((SILENT, SILENT, SILENT), 0, "none of a:2181, b:2181, c:2181 answers"),
         ((CUT_OFF, srvr("read-only", 0x900), SILENT), 0, "none of a:2181"),
-        ((FORBIDDEN, FORBIDDEN, FORBIDDEN), 0, "a:2181, b:2181, c:2181 does not tell"),
-        (("", SILENT, SILENT), 0, "a:2181 does not tell"),
+        ((FORBIDDEN, FORBIDDEN, FORBIDDEN), 0, "a:2181, b:2181, c:2181 does not report its mode"),
+        (("", SILENT, SILENT), 0, "a:2181 does not report its mode"),
         ((srvr("follower", 0x150), FORBIDDEN, SILENT), 0x150, "b:2181 does not report its mode, and no other one leads"),
     ],
     ids=["silent", "cut off", "forbidden", "another protocol", "a follower beside one that may lead"],

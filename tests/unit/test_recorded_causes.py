@@ -156,7 +156,7 @@ def test_a_gate_that_somebody_has_decided_says_so(*, decided: dict[str, Any], is
     record = a_migration(MigrationState.WAITING, waiting=waiting("approval", for_people=True), gate=gate)
     asked = {"kind": CommandKind.APPROVE, "gate": gate.name, "evidence_hash": gate.evidence_hash, "at": NOW}
     (entry,) = of_waiting(record, frozenset(), (), NOW, (a_command(**(asked | decided)),))
-    assert ("anna has said approve" in entry.observed, entry.fix.startswith("Do not decide again")) == (is_told, is_told)
+    assert ("anna sent approve" in entry.observed, entry.fix.startswith("Do not decide again")) == (is_told, is_told)
     assert ("there is no decision yet" in entry.observed) is not is_told
 
 
@@ -181,7 +181,7 @@ def ordered(kind: CommandKind, minutes: float, **more: Any) -> Command:
 @pytest.mark.parametrize("kind", [CommandKind.RESUME, CommandKind.ROLLBACK])
 def test_a_hold_that_somebody_has_asked_to_end_says_so(kind: CommandKind, delivered: datetime | None, told: str) -> None:
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (ordered(kind, 2, delivered_at=delivered),))
-    assert entry.observed == f"held by anna: lunch. anna has asked for {kind} at 02:58:00 UTC, and the migration {told}"
+    assert entry.observed == f"held by anna: lunch. anna asked for {kind} at 02:58:00 UTC, and the migration {told}"
     assert entry.fix.startswith("Do not send it again")
 
 
@@ -206,7 +206,7 @@ def test_a_hold_in_a_ledger_that_takes_no_writes_may_be_long_over() -> None:
     """The migration goes on, and cannot tell it."""
     resumed = (ordered(CommandKind.RESUME, 8, delivered_at=NOW - timedelta(minutes=8)),)
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, resumed, is_mute=True)
-    assert "anna has asked for resume" in entry.observed
+    assert "anna asked for resume" in entry.observed
     assert entry.fix.startswith("Do not send it again")
     (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (), is_mute=True)
     assert entry.fix.startswith("Resume it")
@@ -344,7 +344,7 @@ def test_a_step_that_pauses_after_refusals_is_told_with_its_next_try_and_how_to_
     (entry,) = of_steps(tries)
     due = NOW - timedelta(minutes=2) + timedelta(seconds=256)
     assert entry.observed == f"refused 9 times; the last time: b; the next try is due at {due:%H:%M:%S} UTC at the latest"
-    assert "POST /migrations/{id}/hold, then /resume, tries it at once" in entry.fix
+    assert "POST /migrations/{id}/hold, then /resume, tries it immediately" in entry.fix
     (entry,) = refused_steps.of_steps(tries, NOW, replace(POLLING, is_clear=True))
     assert "; an observation finds nothing that blocks it now; the next try" in entry.observed
     (entry,) = of_steps([*tries[:-2], event("held", 3.5), event("resumed", 3.4), *tries[-2:]])
@@ -507,7 +507,7 @@ def test_what_has_a_time_that_has_not_come_yet_is_overdue_and_never_fresh() -> N
 def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: list[PendingTask], minutes: float) -> None:
     (entry,) = of_clock([event("claimed", minutes)], None, tasks, NOW)
     assert entry.code == "machine"
-    assert "comes in 3600 s" in entry.observed
+    assert "is 3600 s ahead" in entry.observed
     assert f"continues by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
     assert "changes nothing" in entry.fix
 
@@ -516,7 +516,7 @@ def test_a_worker_that_has_all_that_it_does_at_once_is_told_with_what_that_is() 
     busy = task(what="roll_node", worker="812@a", taken_at=AN_HOUR_AGO, heard_at=NOW - timedelta(seconds=3))
     sign = of_work([("orders", busy), ("other", replace(busy, heard_at=NOW - timedelta(minutes=1)))], NOW)
     assert sign is not None
-    assert f"has 1 in work: 812@a at roll_node of orders since {AN_HOUR_AGO:%H:%M:%S} UTC" in sign.observed
+    assert f"has 1 task in work: 812@a at roll_node of orders since {AN_HOUR_AGO:%H:%M:%S} UTC" in sign.observed
     assert "KEEPERLESS_MAX_EFFECTS" in sign.fix
     assert of_work([("orders", replace(busy, heard_at=None))], NOW) is None
     assert of_work([], NOW) is None

@@ -174,7 +174,7 @@ async def test_a_broker_that_would_not_find_the_others_runs_on(line: bytes, is_t
     await driver.write_file(node.properties_file, replace(file, content=file.content + b"\n" + line + b"\n"))
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
-    assert ("at their listener REPLICATION, and broker-" in (outcome.blocked or "")) is is_told
+    assert ("the other brokers' listener REPLICATION, and broker-" in (outcome.blocked or "")) is is_told
     assert cluster.restarts[cluster.spec.node_name(node.id)] - before == (not is_told)
 
 
@@ -197,7 +197,7 @@ async def test_a_node_whose_upgrade_was_cut_off_runs_on(left: bytes) -> None:
     driver = cluster.driver(node)
     await driver.write_file(f"{node.kafka_home}/libs/kafka-raft-3.9.2.jar", FileContent(left, 0o644, 0, 0))
     outcome = await rolled(cluster, scene)
-    assert f"{node.kafka_home}/libs/kafka-raft-3.9.2.jar is empty, or no jar" in (outcome.blocked or "")
+    assert f"{node.kafka_home}/libs/kafka-raft-3.9.2.jar is empty, or not a jar" in (outcome.blocked or "")
     assert (await driver.process()).is_running
 
 
@@ -261,7 +261,7 @@ async def test_a_broker_that_would_find_another_cluster_in_zookeeper_runs_on(lef
         (b"#! /bin/sh -e\nexec java", None),
         (b"\x7fELF", None),
         (b"#!/bin/sh\r\nexec java\r\n", "sed -i 's/\\r$//' /opt/start.sh"),
-        (b"#!/opt/bash\nexec java", "is to be run by /opt/bash, which is not there"),
+        (b"#!/opt/bash\nexec java", "is to be run by /opt/bash, which does not exist"),
     ],
 )
 async def test_a_node_whose_start_script_nobody_can_run_is_not_stopped(first: bytes, told: str | None) -> None:
