@@ -262,7 +262,7 @@ def _prepare_sqlite(engine: Engine) -> None:
 
 def _without_name(path: str, lost: Sequence[str], who_has: str) -> LedgerUnavailable:
     """SQLite writes nothing back as it closes a file that has lost its own name: that one has to be copied before."""
-    said = f"{', '.join(lost)} was deleted or replaced, while {who_has} it open: nothing more is written"
+    said = f"deleted or replaced from outside: {', '.join(lost)}, which {who_has} open: nothing more is written"
     return LedgerUnavailable(said, FILE_DELETED if path in lost else DELETED)
 
 

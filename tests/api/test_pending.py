@@ -540,7 +540,7 @@ def test_a_look_by_another_release_is_told_as_such() -> None:
 def test_a_look_by_a_worker_whose_code_was_replaced_is_told_as_such() -> None:
     error = _told(ApplicationError("cannot import name 'X' from 'domain.contracts'", type="ImportError"))
     assert isinstance(error, ObservationFailed)
-    assert str(error).startswith("Its code on disk is not what it was started from (ImportError)")
+    assert str(error).startswith("Its code on disk differs from what it was started from (ImportError)")
     assert error.fix.startswith("Restart keeperless-activities")
 
 
@@ -580,7 +580,7 @@ def test_a_stray_worker_is_named_as_long_as_nobody_else_tries_again() -> None:
     found.activity_type.name = ActivityName.ROLL_NODE
     found.last_worker_identity = "thumbnailer@media-03"
     found.last_failure.message = "unable to find activityType=roll_node. Supported types: [MakeThumbnail]"
-    assert pending_of(found).error.endswith("of which it knows nothing (it is thumbnailer@media-03)")
+    assert pending_of(found).error.endswith("that it does not know (it is thumbnailer@media-03)")
     assert "a task queue of its own" in pending_of(found).fix
     found.state = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     assert "thumbnailer" not in pending_of(found).error
@@ -676,7 +676,7 @@ def test_a_ledger_that_only_a_worker_does_not_reach_is_told_with_what_mends_it()
     details = found.last_failure.application_failure_info.details
     details.payloads.add(data=json.dumps({"fix": "Fix what it says."}).encode())
     fix = pending_of(found).fix
-    assert fix.startswith("This is how keeperless-activities finds the ledger")
+    assert fix.startswith("This is how keeperless-activities sees the ledger")
     assert fix.endswith("with those of the API. Fix what it says.")
     looked = _told(ApplicationError(said, {"fix": "Fix what it says."}, type=LedgerUnavailable.__name__))
     assert isinstance(looked, ObservationFailed)

@@ -220,7 +220,7 @@ async def test_the_page_of_a_migration_that_is_over_restarts_nothing(api: Any) -
     node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 0, "files": ()}
     plan = await planned(api, phase="KRAFT", nodes=(node,))
     page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
-    assert "## What is restarted\n\nNothing any more.\n" in page
+    assert "## What is restarted\n\nNothing.\n" in page
     assert "rollback is expected" not in page
 
 

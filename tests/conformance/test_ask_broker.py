@@ -92,8 +92,8 @@ def record(*servers: str) -> Any:
         (mute, "", Obstacle.LATE, SAYS_NOTHING),
         (mute, "security.protocol=SSL", Obstacle.LATE, SAYS_NOTHING),
         (closing, "", Obstacle.LATE, "it closes our connection"),
-        (answering, "security.protocol=SSL", Obstacle.TLS, "no TLS comes about|no request within"),
-        (garbling, "", Obstacle.GARBLED, "cannot be read as an answer of Kafka's|no request within"),
+        (answering, "security.protocol=SSL", Obstacle.TLS, "the TLS handshake fails|no request within"),
+        (garbling, "", Obstacle.GARBLED, "not one of Kafka's protocol|no request within"),
     ],
 )
 async def test_what_a_broker_does_in_place_of_an_answer(

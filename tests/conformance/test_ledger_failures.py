@@ -225,8 +225,8 @@ class Refused(Exception):
         ("54000", "VACUUM"),
         ("57P01", "wait for it"),
         ("58030", "dmesg"),
-        ("08P01", "was cut"),
-        (None, "was cut"),
+        ("08P01", "was probably cut"),
+        (None, "was probably cut"),
         ("0A000", "Fix what it says"),
     ],
 )

@@ -83,7 +83,7 @@ async def test_where_some_connections_get_through_it_is_counted() -> None:
 
 async def test_a_name_that_is_not_resolved_says_nothing_of_who_has_it() -> None:
     listeners = TcpListeners()
-    with pytest.raises(Transient, match=r"no-such-host\.invalid is not resolved") as raised:
+    with pytest.raises(Transient, match=r"no-such-host\.invalid cannot be resolved") as raised:
         await listeners.is_answering("no-such-host.invalid", 9093)
     assert raised.value.obstacle is Obstacle.UNRESOLVED
     unknown = await listeners.look_up("no-such-host.invalid")

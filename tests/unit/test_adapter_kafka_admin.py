@@ -184,7 +184,7 @@ def test_a_name_of_a_broker_that_is_not_resolved_is_told_as_that() -> None:
     listed: Any = SimpleNamespace(
         cluster_id="abc", brokers=[SimpleNamespace(node_id=1, host="no-such-host.invalid", port=9092)]
     )
-    with pytest.raises(BrokerApart, match=r"no-such-host\.invalid is not resolved") as raised:
+    with pytest.raises(BrokerApart, match=r"no-such-host\.invalid cannot be resolved") as raised:
         kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({})), listed)
     assert raised.value.obstacle is Obstacle.UNRESOLVED
 

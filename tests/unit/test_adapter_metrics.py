@@ -369,7 +369,7 @@ async def test_https_at_an_agent_that_speaks_http_is_told_as_that() -> None:
 
 async def test_a_name_that_is_not_resolved_is_told_as_that() -> None:
     found, told = await obstacle_of(PrometheusEndpoint(url="http://nobody.invalid:7071/metrics"))
-    assert (found, "the name nobody.invalid is not resolved on the machine of" in told) == (Obstacle.UNRESOLVED, True)
+    assert (found, "the name nobody.invalid cannot be resolved on the machine of" in told) == (Obstacle.UNRESOLVED, True)
 
 
 async def test_a_password_in_an_address_is_not_told(serve: Serve) -> None:

@@ -412,7 +412,7 @@ def test_a_sandbox_that_a_node_has_inherited_is_no_disk_to_be_replaced(*, is_our
     seen = rolling(seen, 2, "another" if is_ours else process.last_identity)
     unit = StartUnit(name="k.service", kill_mode="process", inherits=("ProtectSystem=strict",))
     (entry,) = found(seen, hints=Hints(places={"broker-2": StartPlace(unit=unit, read_only=("/data",))}))
-    assert ("in which /data can only be read" in entry.observed) is is_ours
+    assert ("in which /data are read-only" in entry.observed) is is_ours
     assert ("replace the disk" in entry.fix) is not is_ours
 
 
@@ -426,7 +426,7 @@ def test_a_node_that_a_step_has_stopped_and_could_not_start_is_told_as_such() ->
     hints = Hints(places={"broker-2": StartPlace(unit=None, unopened=why)})
     (entry,) = found(rolling(seen, 2, process.last_identity), hints=hints)
     assert "The step of this migration that restarts it has not started it again" in entry.observed
-    assert "appends to what it cannot open: /var/log/kafka.out: Permission denied" in entry.observed
+    assert "appends to a file that cannot be opened: /var/log/kafka.out: Permission denied" in entry.observed
     (entry,) = found(rolling(seen, 2, "another"))
     assert "The step of this migration" not in entry.observed
     wrong = (

@@ -477,7 +477,7 @@ def test_a_broker_that_lets_us_not_in_alone_is_told_what_it_has_that_the_others_
 
 def test_where_none_answers_or_each_does_no_broker_is_blamed() -> None:
     (entry,) = entries(silent(DUAL), asked=dict.fromkeys((1, 2, 3), MUTE))
-    assert (entry.object, "Asked by itself, none answers: broker-1 at 127.0.0.1:9094: it takes" in entry.observed) == (
+    assert (entry.object, "Asked by itself, none answers: broker-1 at 127.0.0.1:9094: it accepts" in entry.observed) == (
         "kafka",
         True,
     )
