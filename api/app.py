@@ -10,11 +10,12 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 
+from api.answers.problems import ProblemBody
+from api.answers.translation import register_translation
 from api.description import describe_outputs
-from api.edge import Edge
+from api.pages.web_pages import ASSETS_URL, ProblemPages, assets
 from api.people.access import may
 from api.people.first_key import ensure_first_key
-from api.problems import ProblemBody
 from api.routes import (
     blockers,
     checks,
@@ -30,10 +31,9 @@ from api.routes import (
     session,
     way_back,
 )
+from api.running.edge import Edge
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
-from api.translation import register_translation
-from api.web_pages import ASSETS_URL, ProblemPages, assets
 from api.wiring import SCHEMA_PAUSE, Wiring
 from domain.principals import Permission
 from ledger.errors import LedgerUnavailable

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from api.problems import MEDIA_TYPE
+from api.answers.problems import MEDIA_TYPE
 
 SCHEMAS = "#/components/schemas/"
 OUTGOING = "Answer"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from api.app import create_app
 from api.description import Json
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 
 DOCUMENT = Path(__file__).parent / "openapi.json"
 

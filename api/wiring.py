@@ -7,16 +7,16 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from activities.adapters.artefacts import DirectoryArtefacts
-from api.audit import Audit
-from api.caretaker import Caretaker, Schema
-from api.commands import Courier
-from api.findings import Findings
+from api.answers.findings import Findings
+from api.diagnosis.unattended import Unattended
 from api.people.identity import Identity
 from api.people.tokens import Tokens
+from api.running.audit import Audit
+from api.running.caretaker import Caretaker, Schema
+from api.running.commands import Courier
+from api.running.starting import Starter
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.starting import Starter
-from api.temporal import Temporal
-from api.unattended import Unattended
 from domain.kinds import Kinds
 from domain.shipped_kinds import SHIPPED_KINDS
 from ledger.database import Database, Timeouts

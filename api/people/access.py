@@ -6,9 +6,9 @@ from typing import Any
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from api.audit import call_of
+from api.answers.problems import Problem, ProblemKind
 from api.people.identity import COOKIE, unknown
-from api.problems import Problem, ProblemKind
+from api.running.audit import call_of
 from api.wiring import Wiring, wiring_of
 from domain.principals import PERMISSIONS, Permission, Principal, Via
 

@@ -20,9 +20,9 @@ from uuid import NAMESPACE_OID, uuid5
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from api.audit import call_of
-from api.problems import FieldError, Problem, ProblemKind, invalid_request, retry_later
-from api.translation import problem_of
+from api.answers.problems import FieldError, Problem, ProblemKind, invalid_request, retry_later
+from api.answers.translation import problem_of
+from api.running.audit import call_of
 from api.wiring import wiring_of
 from ledger.answered_calls import Begun, KeptAnswer, KeyedCall
 from ledger.people import SqlPeople

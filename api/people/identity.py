@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
+from api.answers.problems import Problem, ProblemKind, retry_later
 from api.people.credentials import digest, is_secret_of, parts_of
 from api.people.tokens import ProviderUnavailable, TokenRefused, Tokens
-from api.problems import Problem, ProblemKind, retry_later
 from domain.principals import EVERYBODY, Principal, Via
 from ledger.people import SqlPeople
 

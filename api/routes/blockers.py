@@ -4,13 +4,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 
-from api.blockers import BlockersAnswer, find
-from api.other_ledger import why_unknown
-from api.pages import HTML, as_json, described
-from api.problems import Problem, ProblemKind
+from api.answers.problems import Problem, ProblemKind
+from api.diagnosis.blockers import BlockersAnswer, find
+from api.pages.markdown import HTML, as_json, described
+from api.pages.web_pages import is_for_browser, web_page
 from api.requests import NamedMigration
 from api.routes.migrations import existing
-from api.web_pages import is_for_browser, web_page
+from api.running.other_ledger import why_unknown
 from api.wiring import UsableWiring, Wiring
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable, NoSuchMigration

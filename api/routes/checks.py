@@ -3,15 +3,15 @@
 import uuid_utils
 from fastapi import APIRouter, Request, Response
 
-from api.audit import call_of
-from api.checking import find_check, start_check
-from api.links import check_url
+from api.answers.links import check_url
+from api.answers.reports import CheckAnswer, CheckList, FindingPage
 from api.people.access import may
 from api.people.idempotency import IdempotentRoute
-from api.report_answers import CheckAnswer, CheckList, FindingPage
 from api.requests import CheckOrder, Limit, NamedCluster, NamedReport
 from api.routes.clusters import registered
 from api.routes.reports import PAGES, Before, WantedFindings, in_form, next_of, no_such_report, page_of
+from api.running.audit import call_of
+from api.running.checking import find_check, start_check
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import CheckRequest
 from domain.drift.report import DriftReport

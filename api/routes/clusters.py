@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
 
-from api.answers import ClusterAnswer, ClusterList
-from api.audit import call_of
-from api.links import cluster_url
-from api.observing import observe
+from api.answers.links import cluster_url
+from api.answers.problems import FieldError, invalid_request
+from api.answers.resources import ClusterAnswer, ClusterList
+from api.answers.spec_errors import spec_errors
 from api.people.access import may, principal_of
-from api.problems import FieldError, invalid_request
 from api.requests import NamedCluster
-from api.spec_errors import spec_errors
+from api.running.audit import call_of
+from api.running.observing import observe
 from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
 from domain.principals import Permission

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 
-from api.answers import CommandAnswer, CommandList
-from api.audit import Call, call_of
-from api.commands import CommandStatus, status_of
-from api.links import migration_url
+from api.answers.links import migration_url
+from api.answers.problems import FieldError, Problem, ProblemKind, invalid_request
+from api.answers.resources import CommandAnswer, CommandList
 from api.people.access import forbidden, is_own_request, may, principal_of
 from api.people.idempotency import IdempotentRoute
-from api.problems import FieldError, Problem, ProblemKind, invalid_request
 from api.requests import ApprovalRequest, GateDecision, HoldRequest, NamedMigration, ResumeRequest, RollbackRequest
 from api.routes.migrations import existing
+from api.running.audit import Call, call_of
+from api.running.commands import CommandStatus, status_of
 from api.wiring import UsableWiring, Wiring
 from domain.approvals import in_state
 from domain.principals import Permission, Via

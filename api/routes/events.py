@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 
-from api.answers import EventList
+from api.answers.resources import EventList
 from api.requests import Limit, NamedMigration
 from api.routes.migrations import existing
 from api.settings import ApiSettings

@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api.answers import Alive, Ready, Version
-from api.problems import ProblemKind, retry_later
-from api.temporal import TemporalRefused, TemporalUnavailable
+from api.answers.problems import ProblemKind, retry_later
+from api.answers.resources import Alive, Ready, Version
+from api.running.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import AnyWiring, Wiring
 from console.program import release
 from ledger.errors import LedgerUnavailable

@@ -6,12 +6,12 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field, model_validator
 
-from api.audit import call_of
-from api.outgoing import Outgoing
+from api.answers.outgoing import Outgoing
+from api.answers.problems import Problem, ProblemKind
 from api.people.access import may, principal_of
 from api.people.credentials import new_key
-from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Incoming
+from api.running.audit import call_of
 from api.wiring import UsableWiring
 from domain.policy import Duration
 from domain.principals import ApiKey, Permission, Role

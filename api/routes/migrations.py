@@ -7,20 +7,20 @@ from uuid import UUID
 import uuid_utils
 from fastapi import APIRouter, Query, Request, Response
 
-from api.answers import MigrationAnswer, MigrationList, SampleList
-from api.audit import Call, call_of
-from api.links import migration_url
-from api.migration_page import list_page, migration_page
-from api.pages import HTML, as_json, described
+from api.answers.links import migration_url
+from api.answers.problems import FieldError, invalid_request
+from api.answers.resources import MigrationAnswer, MigrationList, SampleList
+from api.answers.summaries import summary_answer
+from api.pages.markdown import HTML, as_json, described
+from api.pages.migration_page import list_page, migration_page
+from api.pages.web_pages import is_for_browser
 from api.people.access import ensure_in_scope, may, principal_of
 from api.people.idempotency import IdempotentRoute
-from api.planning import ensure_startable
-from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.routes.plans import existing_plan
-from api.summaries import summary_answer
-from api.web_pages import is_for_browser
+from api.running.audit import Call, call_of
+from api.running.planning import ensure_startable
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.drift.report import DriftReport

@@ -8,21 +8,21 @@ import uuid_utils
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from api import pages
-from api.activity_progress import ActivityProgress, StandingState
-from api.audit import call_of
-from api.links import plan_url
-from api.negotiation import form_for
-from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
+from api.answers.links import plan_url
+from api.answers.negotiation import form_for
+from api.answers.plans import PlanAnswer, PlanList, PlanSummary
+from api.answers.problems import Problem, ProblemKind
+from api.pages import markdown as pages
+from api.pages.markdown import HEADERS, HTML, JSON, MARKDOWN, described
+from api.pages.plan_page import page_of, page_without_plan
 from api.people.access import ensure_in_scope, may, principal_of
 from api.people.idempotency import IdempotentRoute
-from api.plan_answers import PlanAnswer, PlanList, PlanSummary
-from api.plan_page import page_of, page_without_plan
-from api.planning import PlanInMaking, find_plan, plans_in_making, start_plan
-from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Limit, PlanOrder
 from api.routes.clusters import registered
-from api.temporal import TemporalRefused, TemporalUnavailable
+from api.running.activity_progress import ActivityProgress, StandingState
+from api.running.audit import call_of
+from api.running.planning import PlanInMaking, find_plan, plans_in_making, start_plan
+from api.running.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
 from domain.plans import Plan
 from domain.principals import Permission, Principal

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from api import pages
-from api.findings import Wanted
-from api.negotiation import form_for
-from api.outgoing import Outgoing
-from api.pages import HEADERS, HTML, JSON, TEXT, described
-from api.problems import Problem, ProblemKind
-from api.report_answers import FindingAnswer, FindingPage, ReportAnswer, ReportList
+from api.answers.findings import Wanted
+from api.answers.negotiation import form_for
+from api.answers.outgoing import Outgoing
+from api.answers.problems import Problem, ProblemKind
+from api.answers.reports import FindingAnswer, FindingPage, ReportAnswer, ReportList
+from api.pages import markdown as pages
+from api.pages.markdown import HEADERS, HTML, JSON, TEXT, described
 from api.requests import Limit, NamedMigration, NamedReport, ReportId
 from api.routes.migrations import existing
 from api.wiring import UsableWiring, Wiring

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, SecretStr
 
-from api.audit import call_of
-from api.outgoing import Outgoing
-from api.pages import HTML, as_json, described
+from api.answers.outgoing import Outgoing
+from api.pages.markdown import HTML, as_json, described
+from api.pages.web_pages import is_for_browser, web_page
 from api.people.access import IDENTIFIED, forbidden, may, principal_of
 from api.people.credentials import SESSION_LIFE, digest, new_cookie, new_session
 from api.people.identity import COOKIE
 from api.requests import Incoming
-from api.web_pages import is_for_browser, web_page
+from api.running.audit import call_of
 from api.wiring import UsableWiring
 from domain.principals import Permission, Principal, Role, Via
 

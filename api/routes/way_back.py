@@ -3,16 +3,16 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from api import pages
-from api.links import migration_url
-from api.negotiation import form_for
-from api.observing import preview, runbook
-from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
-from api.problems import Problem, ProblemKind
+from api.answers.links import migration_url
+from api.answers.negotiation import form_for
+from api.answers.problems import Problem, ProblemKind
+from api.pages import markdown as pages
+from api.pages.markdown import HEADERS, HTML, JSON, MARKDOWN, described
+from api.pages.runbook_page import page_of
+from api.pages.web_pages import is_for_browser, web_page
 from api.requests import NamedMigration
 from api.routes.migrations import existing
-from api.runbook_page import page_of
-from api.web_pages import is_for_browser, web_page
+from api.running.observing import preview, runbook
 from api.wiring import UsableWiring
 from domain.questions import RollbackPreview, Runbook
 

@@ -26,8 +26,8 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from api.app import create_app
+from api.running.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.settings import ApiSettings
-from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
 from domain.contracts import (

@@ -32,14 +32,15 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from api import observing, pending, pollers, unattended
 from api.app import create_app
-from api.commands import Answer, CommandStatus, send
-from api.pending import RunSeen
-from api.pollers import Poller
+from api.diagnosis import pending, pollers, unattended
+from api.diagnosis.pending import RunSeen
+from api.diagnosis.pollers import Poller
+from api.diagnosis.temporal_causes import Door, without_temporal
+from api.running import observing
+from api.running.commands import Answer, CommandStatus, send
+from api.running.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.settings import ApiSettings
-from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from api.temporal_causes import Door, without_temporal
 from api.wiring import LEDGER_TIMEOUTS
 from domain.contracts import ActivityName, HoldMessage, TaskQueue
 from domain.decisions import Finding
@@ -524,8 +525,8 @@ async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, tas
         return (Poller("7@elsewhere", datetime.now(UTC)),)
 
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=5))
-    monkeypatch.setattr("api.blockers.run_seen", run_seen)
-    monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
+    monkeypatch.setattr("api.diagnosis.blockers.run_seen", run_seen)
+    monkeypatch.setattr("api.diagnosis.missing_workers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api))
     return {item["code"]: item for item in answer["items"]}
 
@@ -554,8 +555,8 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now - timedelta(seconds=30), worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.missing_workers.QUESTION", timedelta(seconds=65))
-    monkeypatch.setattr("api.missing_workers.in_work", in_work)
+    monkeypatch.setattr("api.diagnosis.missing_workers.QUESTION", timedelta(seconds=65))
+    monkeypatch.setattr("api.diagnosis.missing_workers.in_work", in_work)
     lost = an_activity(named="--workflow-id 'w' --activity-id '8'")
     told = await with_a_worker_elsewhere(api, monkeypatch, lost)
     assert told["no-worker"]["object"] == "roll_node"
@@ -574,7 +575,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
         return () if ago is None else (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
 
     monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
-    monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
+    monkeypatch.setattr("api.diagnosis.missing_workers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "No keeperless-activities has written" if ago is None else "Temporal has"
@@ -598,8 +599,8 @@ async def test_an_api_whose_clock_is_ahead_misses_no_worker_for_that(api: Any, m
 
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=30))
     monkeypatch.setattr(pending_tasks, "SILENT", timedelta(seconds=30))
-    monkeypatch.setattr("api.blockers.run_seen", run_seen)
-    monkeypatch.setattr("api.blockers.datetime", AMinuteAhead)
+    monkeypatch.setattr("api.diagnosis.blockers.run_seen", run_seen)
+    monkeypatch.setattr("api.diagnosis.blockers.datetime", AMinuteAhead)
     answer = await blockers(api, await migrating(api))
     assert keys(answer) == [("node-down", "broker-2"), ("machine", "the clock of the API's machine")]
     (seconds,) = re.findall(r"it is (\d+) s ahead", answer["items"][1]["observed"])
@@ -636,7 +637,7 @@ async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: An
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now, worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.missing_workers.in_work", in_work)
+    monkeypatch.setattr("api.diagnosis.missing_workers.in_work", in_work)
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
     assert "has 1 in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
     assert told["no-worker"]["fix"].startswith("Do not restart it for this")
@@ -663,7 +664,7 @@ async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_exp
     async def run_seen(*_: object) -> RunSeen:
         return RunSeen(is_running=True, tasks=(long,))
 
-    monkeypatch.setattr("api.blockers.run_seen", run_seen)
+    monkeypatch.setattr("api.diagnosis.blockers.run_seen", run_seen)
     migration_id = await migrating(api, stable_samples=4)
     cluster = (await api.wiring.ledger.migration(migration_id)).cluster
     begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=now - timedelta(seconds=40), data={"node": "broker-2"})
@@ -797,7 +798,7 @@ async def test_an_address_that_refuses_is_told_from_one_that_is_silent(
         return door
 
     monkeypatch.setattr(Client, "connect", refused)
-    monkeypatch.setattr("api.temporal_causes.door_of", door_of)
+    monkeypatch.setattr("api.diagnosis.temporal_causes.door_of", door_of)
     temporal = Temporal({"target_host": "temporal.invalid:7233"})
     assert (await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)).fix.startswith(fix)
 
@@ -826,7 +827,7 @@ async def test_a_temporal_that_gives_nobody_tasks_is_told_and_no_worker_is_missi
     async def nobody(*_: object) -> None:
         raise observing.NoWorker
 
-    monkeypatch.setattr("api.blockers.blockers", nobody)
+    monkeypatch.setattr("api.diagnosis.blockers.blockers", nobody)
     away = Answering(grpc.StatusCode.UNAVAILABLE, "Not enough hosts to serve the request", method="DescribeTaskQueue")
     with serving(away) as address:
         async with serve(create_app(settings, Temporal({"target_host": address}))) as api:

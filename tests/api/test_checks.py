@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import checking
+from api.running import checking
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest, TaskQueue
 from domain.drift.rendering import as_text
 from domain.drift.report import CheckName, DriftReport, Verdict

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import observing
+from api.running import observing
 from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, TaskQueue
 from domain.questions import ClusterSight, Gauges, ObserveRequest

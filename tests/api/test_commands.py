@@ -16,11 +16,11 @@ from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from api import commands
 from api.app import create_app
-from api.commands import Answer, CommandStatus
+from api.running import commands
+from api.running.commands import Answer, CommandStatus
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.contracts import WORKFLOW_TYPE, MigrationInput, TaskQueue
 from domain.records import Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.steps import GateName

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api import openapi
-from api.problems import ProblemKind
+from api.answers.problems import ProblemKind
 
 PAGES = Path(__file__).parents[2] / "docs" / "problems"
 

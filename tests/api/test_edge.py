@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from api import caretaker
 from api.app import create_app
-from api.audit import Audit, Call
+from api.running import caretaker
+from api.running.audit import Audit, Call
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from api.wiring import LEDGER_TIMEOUTS
 from domain.cluster import ClusterSpec
 from domain.records import EventDraft

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api.problems import Problem, ProblemKind, answer_of
-from api.web_pages import ASSETS, PAGE_HEADERS, ProblemPages
+from api.answers.problems import Problem, ProblemKind, answer_of
+from api.pages.web_pages import ASSETS, PAGE_HEADERS, ProblemPages
 from domain.decisions import Intent
 from domain.records import (
     Hold,

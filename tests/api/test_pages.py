@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from api.pages import HEADERS, as_html, page
+from api.pages.markdown import HEADERS, as_html, page
 
 NASTY = """\
 # Plan for cluster <b>orders</b>

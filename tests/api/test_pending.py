@@ -32,11 +32,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 from temporalio.worker._workflow import _DeadlockError
 
-from api import pending
-from api.observing import ObservationFailed, _told
-from api.pending import RunSeen, run_seen
-from api.pending_activities import task_of
-from api.workflow_task_failures import words_of
+from api.diagnosis import pending
+from api.diagnosis.pending import RunSeen, run_seen
+from api.diagnosis.pending_activities import task_of
+from api.diagnosis.workflow_task_failures import words_of
+from api.running.observing import ObservationFailed, _told
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
 from domain.diagnosis import blocker_codes, pending_tasks
 from domain.diagnosis.blocker import Blocker

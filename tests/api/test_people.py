@@ -19,8 +19,8 @@ from api.people.credentials import key_record, new_key
 from api.people.first_key import ensure_first_key
 from api.people.identity import COOKIE
 from api.routes.keys import key_made
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.principals import LOCAL, ApiKey, Role
 from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger

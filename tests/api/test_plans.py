@@ -16,8 +16,8 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import planning
-from api.pages import as_html
+from api.pages.markdown import as_html
+from api.running import planning
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from activities.adapters.artefacts import DirectoryArtefacts
-from api.negotiation import preferred
+from api.answers.negotiation import preferred
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.rendering import as_html, as_text

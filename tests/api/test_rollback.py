@@ -10,10 +10,10 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from api import commands
 from api.app import create_app
+from api.running import commands
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.decisions import Intent
 from domain.records import MigrationState, Progress
 

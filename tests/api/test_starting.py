@@ -14,10 +14,10 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from api.app import create_app
-from api.pollers import unserved
-from api.runs import start_run
+from api.diagnosis.pollers import unserved
+from api.running.runs import start_run
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.contracts import TaskQueue
 from domain.records import MigrationRecord, MigrationState
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from api import observing, pending
-from api.pending import RunSeen
-from api.pollers import Poller
-from api.temporal_proxy import silent_for_all
+from api.diagnosis import pending
+from api.diagnosis.pending import RunSeen
+from api.diagnosis.pollers import Poller
+from api.diagnosis.temporal_proxy import silent_for_all
+from api.running import observing
 from domain.contracts import TaskQueue
 from domain.diagnosis import pending_tasks
 from domain.diagnosis.pending_tasks import PendingTask
@@ -30,7 +31,7 @@ def asked(api: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[
             host = PROGRAMS.get(queue)
             return (Poller(f"7@{host}", datetime.now(UTC) - timedelta(seconds=ago)),) if host is not None else ()
 
-        monkeypatch.setattr("api.missing_workers.pollers_of", pollers_of)
+        monkeypatch.setattr("api.diagnosis.missing_workers.pollers_of", pollers_of)
         now = datetime.now(UTC)
         for name in PROGRAMS.values():
             times = {"started_at": now - timedelta(seconds=age), "beat_at": now - timedelta(seconds=beat)}

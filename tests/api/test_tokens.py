@@ -20,8 +20,8 @@ from jwt.algorithms import RSAAlgorithm
 
 from api.app import create_app
 from api.people.tokens import Provider, ProviderUnavailable, TokenRefused, Tokens, principal_in
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.principals import Role, Via
 
 AUDIENCE = "keeperless"

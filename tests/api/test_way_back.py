@@ -11,9 +11,9 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import observing
-from api.pages import as_html
-from api.runbook_page import page_of
+from api.pages.markdown import as_html
+from api.pages.runbook_page import page_of
+from api.running import observing
 from domain.contracts import ActivityName, TaskQueue
 from domain.questions import FileRestoration, Loss, PreviewRequest, PreviewStep, RollbackPreview, Runbook, RunbookAction
 from domain.records import Progress

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from api import observing
 from api.app import create_app
+from api.running import observing
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from playground.ports import PortLease
 from playground.services import Program, Services
 from playground.temporal import TemporalPorts, TemporalServer

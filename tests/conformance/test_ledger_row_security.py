@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from api.problems import ProblemKind
+from api.answers.problems import ProblemKind
+from api.answers.translation import problem_of
 from api.routes.health import _has_ledger
 from api.routes.migrations import existing
-from api.translation import problem_of
 from domain.cluster import ClusterSpec
 from domain.drift.report import CheckName
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import exc
 
-from api.observing import worded
+from api.running.observing import worded
 from ledger.errors import LedgerMarked, LedgerUnavailable
 from ledger.refusals import translated
 from ledger.schema import upgrade

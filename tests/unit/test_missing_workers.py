@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from api import missing_workers as absences
-from api.pollers import Poller
+from api.diagnosis import missing_workers as absences
+from api.diagnosis.pollers import Poller
 from domain.contracts import TaskQueue
 from domain.worker_health import WorkerHealth
 

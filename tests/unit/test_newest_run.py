@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from api.links import temporal_ui_url
+from api.answers.links import temporal_ui_url
 from domain.policy import MigrationPolicy
 from domain.records import InHand, MigrationKind, MigrationRecord, MigrationState, Progress
 

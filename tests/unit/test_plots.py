@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from api.plots import BOTTOM, LEFT, RIGHT, TOP, plots_of
+from api.pages.plots import BOTTOM, LEFT, RIGHT, TOP, plots_of
 from domain.records import Measured, Sample
 
 BEGIN = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)

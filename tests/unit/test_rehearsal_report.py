@@ -21,7 +21,7 @@ from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from activities.zk_to_kraft.rehearsal.program import why_no_round
 from activities.zk_to_kraft.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
 from activities.zk_to_kraft.rehearsal.report import report_of
-from api.planning import REHEARSED_PLAN_LIMIT
+from api.running.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity
 from domain.drift.report import DriftFinding, FindingKind, Verdict

@@ -10,10 +10,10 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.testing import WorkflowEnvironment
 
 from api.app import create_app
-from api.caretaker import Caretaker
-from api.commands import CommandStatus, status_of
+from api.running.caretaker import Caretaker
+from api.running.commands import CommandStatus, status_of
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.contracts import HoldMessage
 from domain.errors import Permanent
 from domain.zk_to_kraft.phases import Phase

@@ -19,8 +19,8 @@ from activities.failures import FailureTranslator
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from api.app import create_app
+from api.running.temporal import Temporal
 from api.settings import ApiSettings
-from api.temporal import Temporal
 from domain.contracts import TaskQueue
 from domain.plans import MOVED
 from domain.zk_to_kraft.phases import Phase

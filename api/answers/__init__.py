@@ -1,0 +1,1 @@
+"""What goes out: resources, problems, and the addresses that they point to."""

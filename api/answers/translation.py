@@ -1,0 +1,184 @@
+"""How errors of ours, of FastAPI and of Starlette become problems. Decided by class, never by text."""
+
+from collections.abc import Awaitable, Callable
+from functools import singledispatch
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+
+from api.answers.field_errors import field_errors
+from api.answers.findings import ArtefactsUnavailable
+from api.answers.links import migration_url
+from api.answers.problems import Problem, ProblemKind, answer_of, invalid_request, retry_later
+from api.running.audit import call_of
+from api.running.observing import NoWorker, ObservationFailed
+from api.running.runs import ClusterHeld
+from api.running.starting import RunUnknown
+from api.running.temporal import TemporalRefused, TemporalUnavailable
+from ledger.errors import (
+    ActiveMigration,
+    ClusterIdTaken,
+    LedgerUnavailable,
+    MigrationHasEnded,
+    NoSuchCluster,
+    NoSuchMigration,
+    SpecHasChanged,
+)
+
+KIND_OF_STATUS = {
+    404: ProblemKind.NOT_FOUND,
+    405: ProblemKind.METHOD_NOT_ALLOWED,
+    413: ProblemKind.BODY_TOO_LARGE,
+}
+MOST_BODY_MIB = 8
+"""A specification has about a thousand bytes for each node."""
+WHAT_TO_DO = {
+    400: "The body cannot be read: send JSON in UTF-8, nested no deeper than its form asks. /openapi.json has the form.",
+    413: f"Send no more than {MOST_BODY_MIB} MiB: no specification of a cluster, and nothing else sent here, is larger.",
+}
+
+
+@singledispatch
+def problem_of(error: Exception) -> Problem:
+    """What a caller is told about an error. The log has the rest."""
+    return Problem(
+        ProblemKind.INTERNAL_ERROR, "This is a fault of Keeperless. Its log has an entry with this answer's X-Request-Id."
+    )
+
+
+@problem_of.register
+def _(error: Problem) -> Problem:
+    return error
+
+
+@problem_of.register
+def _(error: RequestValidationError) -> Problem:
+    return invalid_request(field_errors(error.errors()))
+
+
+@problem_of.register
+def _(error: HTTPException) -> Problem:
+    kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
+    detail = WHAT_TO_DO.get(error.status_code, "See /openapi.json for the addresses that exist, and how to call them.")
+    return Problem(kind, detail, headers=error.headers)
+
+
+@problem_of.register
+def _(_: ClientDisconnect) -> Problem:
+    return Problem(ProblemKind.BAD_REQUEST, "The caller disconnected before its body had arrived, so nothing was done.")
+
+
+@problem_of.register
+def _(error: LedgerUnavailable) -> Problem:
+    said = str(error)
+    told = f"{said[:1].upper()}{said[1:]}. {error.fix} Then repeat the call; it may have been carried out."
+    return retry_later(ProblemKind.LEDGER_UNAVAILABLE, told)
+
+
+@problem_of.register
+def _(error: TemporalUnavailable) -> Problem:
+    return retry_later(
+        ProblemKind.TEMPORAL_UNAVAILABLE, "Temporal does not answer in time. Nothing was started: repeat the call."
+    )
+
+
+@problem_of.register
+def _(error: TemporalRefused) -> Problem:
+    return Problem(ProblemKind.TEMPORAL_REFUSED, str(error))
+
+
+@problem_of.register
+def _(error: NoSuchCluster) -> Problem:
+    return Problem(ProblemKind.CLUSTER_NOT_FOUND, "Register the cluster first: PUT /clusters/{name}.")
+
+
+@problem_of.register
+def _(error: NoSuchMigration) -> Problem:
+    return Problem(
+        ProblemKind.MIGRATION_NOT_FOUND,
+        "The ledger of this API has no such migration. GET /migrations lists those that exist, and GET "
+        "/migrations/{id}/blockers shows whether another ledger has it.",
+    )
+
+
+@problem_of.register
+def _(error: ActiveMigration) -> Problem:
+    return cluster_busy(error.migration_id)
+
+
+@problem_of.register
+def _(error: ClusterHeld) -> Problem:
+    return cluster_busy(error.migration_id)
+
+
+@problem_of.register
+def _(error: RunUnknown) -> Problem:
+    return Problem(ProblemKind.CLUSTER_BUSY, str(error), links={"migration": migration_url(error.migration_id)})
+
+
+@problem_of.register
+def _(error: ClusterIdTaken) -> Problem:
+    return Problem(
+        ProblemKind.CLUSTER_ID_TAKEN,
+        f"This cluster_id is registered as cluster {error.holder}: use that name. Two names would allow two migrations of "
+        "one cluster.",
+        links={"cluster": f"/clusters/{error.holder}"},
+    )
+
+
+@problem_of.register
+def _(error: SpecHasChanged) -> Problem:
+    return Problem(ProblemKind.CLUSTER_CHANGED, f"It is at revision {error.revision} now. Read it, and repeat the call.")
+
+
+@problem_of.register
+def _(error: MigrationHasEnded) -> Problem:
+    return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {error.state} and accepts no more commands.")
+
+
+@problem_of.register
+def _(error: NoWorker) -> Problem:
+    return Problem(ProblemKind.NO_WORKER, str(error))
+
+
+@problem_of.register
+def _(error: ObservationFailed) -> Problem:
+    return Problem(ProblemKind.OBSERVATION_FAILED, f"{str(error).rstrip('.')}. {error.fix}")
+
+
+@problem_of.register
+def _(error: ArtefactsUnavailable) -> Problem:
+    return retry_later(ProblemKind.ARTEFACTS_UNAVAILABLE, str(error))
+
+
+def cluster_busy(migration_id: str | None) -> Problem:
+    """`None`: a run that does not say which migration it belongs to."""
+    links = {} if migration_id is None else {"links": {"migration": migration_url(migration_id)}}
+    return Problem(
+        ProblemKind.CLUSTER_BUSY,
+        "A cluster has one operation at a time, and its spec cannot change until that has ended.",
+        **links,
+    )
+
+
+def register_translation(app: FastAPI) -> None:
+    """Every expected error becomes a problem. The unexpected ones are caught at the edge, which logs them."""
+    expected = (
+        *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
+        *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, RunUnknown, ClusterIdTaken, SpecHasChanged),
+        *(ClientDisconnect, MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
+    )
+    for kind in expected:
+        app.add_exception_handler(kind, _handler())
+
+
+def _handler() -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
+    async def handle(request: Request, error: Exception) -> JSONResponse:
+        problem = problem_of(error)
+        call_of(request).problem = problem.kind
+        return answer_of(problem)
+
+    return handle

@@ -1,0 +1,1 @@
+"""Pages for people: Markdown and HTML, made of what the answers say."""
