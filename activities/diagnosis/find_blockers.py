@@ -47,7 +47,7 @@ EARLY_SECONDS = 2.0
 """After that what may explain it is looked up beside the look, where that has no answer yet: whoever stands still keeps it
 waiting until its end."""
 ALL_SECONDS = 9.5
-"""For the whole answer: the observation, what follows it, and the hints. The caller waits a second longer (`running.observing`)."""
+"""For the whole answer: observation and hints. The caller waits a second longer (`api.running.observing`)."""
 POISON_SECONDS = 2.0
 """For the search for znodes that kill the copy, which the watch makes too, with more patience."""
 
