@@ -162,7 +162,7 @@ def test_work_says_what_and_for_how_long_and_who_does_not_answer() -> None:
 
 
 def test_an_old_look_and_a_long_silence_show() -> None:
-    assert "last look 9 s ago" in rendered(changed(look_age_seconds=9.0))
+    assert "last observation 9 s ago" in rendered(changed(look_age_seconds=9.0))
     assert "quiet · 0:44" in rendered(changed(working=None, quiet_seconds=44.0))
 
 
