@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from activities.observing.node_survey import run_program
 from activities.on_node import command_of
@@ -23,9 +22,7 @@ class LinuxDoctor:
     """Of Linux machines with Python 3.7 or later."""
 
     async def watch(self, driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
-        url = urlsplit(node.metrics.url)
-        port = url.port or {"http": 80, "https": 443}[url.scheme]
-        answer = await _told(driver, {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port})
+        answer = await _told(driver, {"watch": pid, "log_dirs": node.log_dirs})
         return vital_signs_in(answer, answer["clock"], time.time())
 
     async def watch_server(

@@ -4,17 +4,10 @@ later.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Iterator
 
 from activities.on_node.kernel import group_paths, text
-
-RATES = {"rbps": "bytes read", "wbps": "bytes written", "riops": "reads", "wiops": "writes"}
-"""As io.max calls them, in words."""
-OF_VERSION_1 = {"read_bps": "rbps", "write_bps": "wbps", "read_iops": "riops", "write_iops": "wiops"}
-LITTLE = {"rbps": 1 << 20, "wbps": 1 << 20, "riops": 100, "wiops": 100}
-"""A second: below it no node of Kafka's or ZooKeeper's keeps up, whatever else it does."""
 
 
 def groups(process: str, controller: str) -> Iterator[str]:
@@ -37,15 +30,6 @@ def throttled(process: str) -> float | None:
     return seconds
 
 
-def tasks(process: str) -> tuple[int, int] | None:
-    """How many processes and threads its control group has, and may have: or one above it that is nearer to its limit."""
-    told = [
-        tuple((text(f"{group}/pids.{name}") or "").strip() for name in ("current", "max")) for group in groups(process, "pids")
-    ]
-    found = [(int(now), int(most)) for now, most in told if now.isdigit() and most.isdigit()]
-    return max(found, key=lambda one: one[0] / max(one[1], 1), default=None)
-
-
 def frozen(process: str) -> str | None:
     """The control group that keeps it, and all that is in it, from running (cgroup.freeze; freezer.state of version 1)."""
     for group in groups(process, "freezer"):
@@ -62,40 +46,3 @@ def pressure(process: str, what: str) -> float | None:
     told = text(f"/sys/fs/cgroup/{group.group(1)}/{what}.pressure") if group else None
     found = re.search(r"^full avg10=([\d.]+)", told or text(f"/proc/pressure/{what}") or "", re.MULTILINE)
     return float(found.group(1)) / 100 if found else None
-
-
-def memory_held(process: str) -> tuple[str, int] | None:
-    """The control group that is at its limit of memory and in which nobody is killed for that, and the limit, bytes: whatever
-    asks for more there sleeps (memory.oom_control; of version 1 only)."""
-    for group in groups(process, "memory"):
-        told = dict(line.split() for line in (text(f"{group}/memory.oom_control") or "").splitlines())
-        if told.get("oom_kill_disable") == "1" and told.get("under_oom") == "1":
-            return group, int(text(f"{group}/memory.limit_in_bytes") or 0)
-    return None
-
-
-def disk_limits(process: str) -> list[tuple[str, str, str, int]]:
-    """What it may do to disks in a second, where that is little: its control group, the disk, and of what how much (io.max;
-    blkio.throttle.* of version 1)."""
-    found = []
-    for group in groups(process, "blkio"):
-        limits = [
-            (line.split()[0], rate, line.split()[1])
-            for name, rate in OF_VERSION_1.items()
-            for line in (text(f"{group}/blkio.throttle.{name}_device") or "").splitlines()
-        ]
-        for device, *rates in map(str.split, (text(f"{group}/io.max") or "").splitlines()):
-            limits += [(device, name, most) for name, _, most in (rate.partition("=") for rate in rates)]
-        found += [
-            (group, _disk(device), RATES[rate], int(most))
-            for device, rate, most in limits
-            if most.isdigit() and int(most) < LITTLE[rate]
-        ]
-    return found
-
-
-def _disk(device: str) -> str:
-    try:
-        return os.path.basename(os.readlink(f"/sys/dev/block/{device}"))  # noqa: PTH119
-    except OSError:
-        return device

@@ -12,11 +12,8 @@ Found = Optional[Dict[str, str]]
 Pairs = Iterator[Tuple[str, str]]
 
 ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
-LEASES = frozenset({"LEASE", "DELEG"})
-"""What /proc/locks calls them; the second are those of NFS."""
 UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 """Of a control group: the service of the system that it is in."""
-SLEPT = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 SOCKET = re.compile(r"socket:\[(\d+)\]")
 CHUNK = 64 * 1024
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -91,17 +88,6 @@ def opened_by(process: str) -> list[str]:
     return found
 
 
-def has_open(process: str, target: str, right: int) -> bool:
-    """Whether it has that open so (S_IRUSR, S_IWUSR): the mode of the link says it, and no file system is asked."""
-    for name in names(f"{process}/fd"):
-        try:
-            if os.readlink(f"{process}/fd/{name}") == target and os.lstat(f"{process}/fd/{name}").st_mode & right:
-                return True
-        except OSError:
-            continue
-    return False
-
-
 def port_of(field: str) -> int:
     return int(field.rpartition(":")[2], 16)
 
@@ -170,24 +156,3 @@ def address_of(raw: bytes, port: int) -> str:
 def process_named(pid: str) -> str:
     """With its command."""
     return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})"
-
-
-def is_kept_by_lease(thread: str) -> bool:
-    return "break_lease" in (text(f"{thread}/wchan") or "")
-
-
-def lease_holders(inode: int | None = None) -> list[str]:
-    """Processes that are to give back a lease (fcntl(2)), of that file or of any: who opens it waits for them. Of clients of an
-    NFS server on this machine it is its own."""
-    lines = (line.split() for line in (text("/proc/locks") or "").splitlines())
-    broken = [fields for fields in lines if len(fields) > 5 and fields[1] in LEASES and fields[2] == "BREAKING"]
-    pids = [fields[4] for fields in broken if inode in {None, int(fields[5].rpartition(":")[2])}]
-    return [process_named(pid) for pid in dict.fromkeys(pids) if pid.isdigit() and pid != "0"]
-
-
-def sleeps(thread: str) -> str:
-    """How often it has slept. Who waits for a lease is woken with each tick of the kernel's clock, and waits on."""
-    if is_kept_by_lease(thread):
-        return "on"
-    found = SLEPT.search(text(f"{thread}/status") or "")
-    return found.group(1) if found else ""

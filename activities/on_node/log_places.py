@@ -1,15 +1,11 @@
-"""Of log directories and the disks that they lie on, and of a heap dump. A part of watch_process."""
+"""Of log directories and the disks that they lie on. A part of watch_process."""
 
 from __future__ import annotations
 
 import os
-import re
 from typing import Iterator
 
 from activities.on_node.kernel import mount_of, names, text
-
-HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
-"""As a JVM names it; several threads write into parts of it."""
 
 
 def devices_of(paths: list[str]) -> dict[str, tuple[str, int, int, int]]:
@@ -60,26 +56,6 @@ def mounted_at(path: str) -> str:
     """What is mounted where that lies: its source and kind, and where (proc(5), mountinfo); empty where nobody tells."""
     mount = mount_of(path)
     return f"{mount.source} ({mount.kind}) at {mount.point}" if mount else ""
-
-
-def heap_dump(process: str) -> tuple[str, int, int] | None:
-    """Which it writes, the bytes of it so far, and those that are left on that volume."""
-    path, size, free = "", 0, 0
-    for name in names(f"{process}/fd"):
-        try:
-            found = HEAP_DUMP.fullmatch(os.readlink(f"{process}/fd/{name}"))
-            if found and is_written(process, name):
-                room = os.statvfs(f"{process}/fd/{name}")
-                path, free = found.group(1), room.f_bavail * room.f_frsize
-                size += os.stat(f"{process}/fd/{name}").st_size  # noqa: PTH116
-        except OSError:
-            continue
-    return (path, size, free) if path else None
-
-
-def is_written(process: str, name: str) -> bool:
-    flags = re.search(r"^flags:\s+([0-7]+)$", text(f"{process}/fdinfo/{name}") or "", re.MULTILINE)
-    return flags is not None and int(flags.group(1), 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def is_read_only(path: str) -> bool:

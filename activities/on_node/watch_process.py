@@ -1,6 +1,6 @@
 """Runs on a machine: says of a process that is in trouble what keeps it from its work, and who has a port. Writes nothing.
 
-    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […], "metrics_port": 7071}'
+    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […]}'
     python3 -c PROGRAM '{"watch_port": 2181, "log_dirs": […], "is_shut": false}'
     python3 -c PROGRAM '{"ports": [9092]}'
 
@@ -18,62 +18,30 @@ import sys
 import time
 from typing import Any
 
-from activities.on_node.connections import (
-    accepts_not,
-    acknowledged,
-    askers,
-    debugger,
-    drops,
-    far,
-    held_up,
-    is_loopback_down,
-    is_only_large,
-    most_connected,
-    over_loopback,
-    queues,
-    risen,
-    undelivered,
-    unread,
-    unsent,
-)
-from activities.on_node.control_groups import disk_limits, frozen, memory_held, pressure, tasks, throttled
-from activities.on_node.jvm_counters import stopped_seconds
-from activities.on_node.kernel import (
-    LISTENING,
-    address,
-    inodes_of,
-    listener,
-    names,
-    open_files,
-    sleeps,
-    tcp_lines,
-    text,
-)
-from activities.on_node.log_places import covered, devices_of, heap_dump, is_read_only, pace
-from activities.on_node.new_connections import open_anew, worth_a_try
+from activities.on_node.connections import accepts_not, acknowledged, far, queues, undelivered, unread, unsent
+from activities.on_node.control_groups import frozen, pressure, throttled
+from activities.on_node.kernel import LISTENING, address, inodes_of, listener, names, open_files, tcp_lines, text
+from activities.on_node.log_places import covered, devices_of, is_read_only, pace
 from activities.on_node.port_holders import data_dir, holder, started_by
-from activities.on_node.stops import stopped, stops
-from activities.on_node.thread_states import held_to, is_stuck, keepers, on_cpu, tracer
-from activities.on_node.waits import calls, waits
 
 LOOKS, SECONDS_BETWEEN = 3, 0.6
-RUNNABLE, MOST_NAMED = "R", 6
+RUNNABLE, STUCK = "R", "D"
+"""Of a thread. One that is stuck waits in the kernel, mostly for a disk, and no signal reaches it."""
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
+SLEPT = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 STATUS_OF_SIGNALS = re.compile(r"^Sig(Ign|Cgt):\s+([0-9a-f]+)$", re.MULTILINE)
 TERM, ALSO_END = 15, {"INT": 2, "HUP": 1}
 """Signals by which a JVM ends in order. One that was ignored when it was started it goes on to ignore (HotSpot)."""
 
 
-def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
-    process, began = f"/proc/{pid}", calls(pid)
-    dropped, devices = drops(process), devices_of(log_dirs)
-    samples: list[bool] = []
+def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
+    process, devices = f"/proc/{pid}", devices_of(log_dirs)
     glances: list[dict[str, Any]] = []
     taken: dict[tuple[str, str], tuple[int, float]] = {}
     for number in range(LOOKS):
-        samples += stops(process, SECONDS_BETWEEN) if number else []
+        time.sleep(SECONDS_BETWEEN if number else 0)
         glances.append(glance(process))
         if number == 0 and glances[0]["queues"]:
             taken = acknowledged()
@@ -81,22 +49,15 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
     disks = [[path, one[0], *pace(one, since[path], looks.seconds)] for path, one in devices.items() if path in since]
     return {
         "clock": time.time(),
-        **of_threads(process, looks),
-        **of_connections(process, looks, taken),
+        **of_threads(looks),
+        **of_connections(looks, taken),
         **of_limits(process, looks),
         "disks": disks,
         "covered": list(covered(process, log_dirs)),
         "read_only": [path for path in log_dirs if is_read_only(path)],
-        "heap_dump": heap_dump(process),
-        "tracer": tracer(process),
         "started_by": started_by(pid),
-        "stops": stopped(pid, samples),
         "elsewhere": None,
-        "askers": askers(process, metrics_port) if metrics_port else [],
         "ends_by": ends_by(text(f"{process}/status") or ""),
-        "debugger": debugger(process),
-        "drops": risen(dropped, drops(process)),
-        "waits": waits(began, calls(pid)),
         "listens": looks.last["listens"],
     }
 
@@ -114,11 +75,6 @@ class Looks:
         was, now = self.first[name], self.last[name]
         return max(now - was, 0) / self.seconds if was is not None and now is not None else None
 
-    def share(self, name: str, of: str) -> float | None:
-        """Of what is counted in the same."""
-        part, whole = self.rate(name), self.rate(of)
-        return part / whole if part is not None and whole else None
-
     def spent(self, which: int) -> float | None:
         """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
         was, now = self.first["cpu"], self.last["cpu"]
@@ -130,51 +86,33 @@ class Looks:
         return set.intersection(*(set(one[name]) for one in self.all))
 
 
-def of_threads(process: str, looks: Looks) -> dict[str, Any]:
+def of_threads(looks: Looks) -> dict[str, Any]:
     first, last = looks.first, looks.last
     # What a thread has waited is counted when it runs: of one that never does nothing is.
     never = [tid for tid in looks.always("ready") if first["cpu"].get(tid) == last["cpu"].get(tid)]
     awaiting = looks.spent(1)
-    stuck = sorted(looks.always("stuck"))
-    stuck_in = sorted({one["stuck"][thread] for one in looks.all for thread in stuck} - {"", "0"})
     return {
-        "stuck_threads": len(stuck),
-        "stuck_in": stuck_in,
-        "stuck_named": sorted({(text(f"{process}/task/{tid}/comm") or "").strip() for tid, _ in stuck} - {""})[:MOST_NAMED],
-        "threads_frozen": next(filter(None, (frozen(f"{process}/task/{tid}") for tid, _ in stuck)), None),
-        "kept_by": keepers(stuck_in),
+        "stuck_threads": len(looks.always("stuck")),
         "on_cpu": looks.spent(0),
         "awaiting_cpu": None if awaiting is None else awaiting + len(never),
         "collecting": looks.rate("collecting"),
-        "stopped": looks.rate("stopped"),
-        "collected_for": last["collected_for"] if last["collections"] > first["collections"] else "",
         "major_faults": looks.rate("faults"),
-        "stolen": looks.share("stolen", "ticks"),
     }
 
 
-def of_connections(process: str, looks: Looks, taken: dict[tuple[str, str], tuple[int, float]]) -> dict[str, Any]:
+def of_connections(looks: Looks, taken: dict[tuple[str, str], tuple[int, float]]) -> dict[str, Any]:
     """`taken`: what the far ends had acknowledged when it was looked first."""
     last = looks.last
     heard_not = [where for one in looks.all for where in one["unheard"]]
-    unheard = {where for where in heard_not if heard_not.count(where) > 1}
     waiting = [one["queues"] for one in looks.all]
     slow, distant = unsent(waiting, taken, looks.seconds), far(waiting, taken)
-    unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
-    held = last["held_up"] if unheard and unheard <= {peer for _, peer in last["held_up"]} else {}
-    unaccepted = sorted(looks.always("unaccepted"))
-    at_home = over_loopback(process, unheard)
+    # To who is far it is sent again before the answer to the first can come.
+    unheard = {where for where in heard_not if heard_not.count(where) > 1} - {where for where, _ in distant}
     return {
         "unheard": sorted(unheard),
-        "open_anew": open_anew(process, worth_a_try(last["held_up"], unheard, last["listens"])),
-        "over_loopback": sorted(at_home),
-        "is_loopback_down": is_loopback_down(process) if at_home else None,
-        "only_large": bool(held) and is_only_large(held, [taken, acknowledged()]),
         "far": distant,
         "unsent": [one for one in slow if one[0] not in unheard],
-        "tracked": tracked(),
-        "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
-        "connected": most_connected(process, unaccepted),
+        "unaccepted": [[port, *last["unaccepted"][port]] for port in sorted(looks.always("unaccepted"))],
         "unread": len(looks.always("unread")),
     }
 
@@ -185,16 +123,9 @@ def of_limits(process: str, looks: Looks) -> dict[str, Any]:
     return {
         "open_files": own,
         "most_open_files": most,
-        "tasks": tasks(process),
-        "held_to": held_to(process),
         "throttled": looks.rate("throttled"),
         "frozen": next((one["frozen"] for one in looks.all if one["frozen"]), None),
         "memory_available": memory_available(),
-        "swapped": swapped(process),
-        "swapped_in": looks.rate("swapped_in"),
-        "memory_held": memory_held(process),
-        "memory_pressure": pressure(process, "memory"),
-        "disk_limits": disk_limits(process),
         "disk_pressure": pressure(process, "io"),
     }
 
@@ -206,36 +137,34 @@ def glance(process: str) -> dict[str, Any]:
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
     shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
     lines, inodes = tcp_lines(process), inodes_of(process)
-    stopped_for, collections, collected_for = stopped_seconds(process)
-    swaps, (stolen, ticks) = re.search(r"^pswpin (\d+)$", text("/proc/vmstat") or "", re.MULTILINE), stolen_ticks()
     return {
         "at": time.monotonic(),
-        "stopped": stopped_for,
-        "collections": collections,
-        "collected_for": collected_for,
         "cpu": {tid: found for tid, found in shares.items() if found is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
-        "stuck": {
-            (tid, sleeps(f"{process}/task/{tid}")): where
-            for tid, fields in stats.items()
-            for where in [text(f"{process}/task/{tid}/wchan") or ""]
-            if is_stuck(fields[0], where)
-        },
+        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
         "ready": {tid for tid, fields in stats.items() if fields[0] == RUNNABLE},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
-        "stolen": stolen,
-        "ticks": ticks,
-        "swapped_in": int(swaps.group(1)) if swaps else None,
         "unheard": undelivered(lines, inodes),
-        "held_up": held_up(lines, inodes),
         "queues": queues(lines, inodes),
         "unread": unread(lines, inodes),
         "frozen": frozen(process),
         "unaccepted": accepts_not(lines, inodes),
         "listens": sorted({address(fields[1]) for fields in lines if fields[3] == LISTENING and fields[9] in inodes}),
     }
+
+
+def on_cpu(thread: str) -> tuple[float, float] | None:
+    """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
+    fields = (text(f"{thread}/schedstat") or "").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
+
+
+def sleeps(thread: str) -> str:
+    """How often it has slept."""
+    found = SLEPT.search(text(f"{thread}/status") or "")
+    return found.group(1) if found else ""
 
 
 def ends_by(status: str) -> list[str] | None:
@@ -247,28 +176,10 @@ def ends_by(status: str) -> list[str] | None:
     return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
 
 
-def tracked() -> tuple[int, int] | None:
-    """How many connections the machine's firewall keeps track of, and may."""
-    now, most = (text(f"/proc/sys/net/netfilter/nf_conntrack_{name}") for name in ("count", "max"))
-    return (int(now), int(most)) if now and most else None
-
-
 def memory_available() -> float | None:
     """The share of the machine's memory that programs could still have."""
     told = dict(re.findall(r"^(MemAvailable|MemTotal):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE))
     return int(told["MemAvailable"]) / int(told["MemTotal"]) if len(told) == 2 else None
-
-
-def swapped(process: str) -> int | None:
-    """Bytes of its memory that are in swap."""
-    found = re.search(r"^VmSwap:\s+(\d+) kB", text(f"{process}/status") or "", re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else None
-
-
-def stolen_ticks() -> tuple[int | None, int | None]:
-    """Of all its CPUs, what the hypervisor has given to others though this machine had work for them, and all (proc(5))."""
-    fields = (text("/proc/stat") or "").partition("\n")[0].split()[1:9]
-    return (int(fields[7]), sum(map(int, fields))) if len(fields) == 8 else (None, None)
 
 
 def server_of(places: list[str]) -> int | None:
@@ -299,7 +210,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"holders": [found for found in map(holder, asked["ports"]) if found]}
     if "watch_port" in asked:
         return watch_server(asked["watch_port"], asked["log_dirs"], asked["is_shut"])
-    return watch(asked["watch"], asked["log_dirs"], asked.get("metrics_port", 0))
+    return watch(asked["watch"], asked["log_dirs"])
 
 
 if __name__ == "__main__":

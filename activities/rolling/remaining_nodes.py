@@ -93,8 +93,7 @@ async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], port
         return None
     if signs is None:
         return None
-    alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
-    found = next(of_standstill(alone), None)
+    found = next(of_standstill(signs), None)
     if found is not None:
         return f"{spec.node_name(node.id)} is unresponsive: {found.observed}. Nothing was stopped: {found.fix}"
     missed = await _missed(spec, signs.unheard, stopped, ports.drivers)

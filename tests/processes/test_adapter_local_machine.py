@@ -122,15 +122,15 @@ def leased(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Pat
 
 
 @pytest.mark.parametrize("leased", ["keep"], indirect=True)
-async def test_a_lease_that_is_not_given_back_is_told_with_who_has_it_and_takes_no_thread(leased: tuple[Path, int]) -> None:
-    path, pid = leased
+async def test_a_lease_that_is_not_given_back_takes_no_thread(leased: tuple[Path, int]) -> None:
+    path, _ = leased
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     machine = LocalMachine()
     for read in (machine.read_file(str(path)), machine.read_part(str(path), 0, 9), machine.read_part(str(path), -9, 9)):
         async with asyncio.timeout(5):
             with pytest.raises(Transient) as told:
                 await read
-        assert f"{path}: process {pid} (python" in str(told.value)
+        assert str(told.value).startswith(str(path))
         assert "lease" in str(told.value)
         assert "fs.lease-break-time" in str(told.value)
     async with asyncio.timeout(5):

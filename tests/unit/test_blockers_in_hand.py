@@ -220,22 +220,13 @@ def test_a_node_that_ignores_what_it_is_told_to_stop_by_is_not_waited_for(
     more = {"in_hand": frozenset({name}), "step_since": seen.ended_at - timedelta(seconds=20), "hints": hints}
     (entry,) = found(seen, **more)
     assert f"its process {process.pid} ignores SIGTERM" in entry.observed
-    assert entry.fix.startswith("First mend what starts it")
+    assert entry.fix.startswith("First fix what starts it")
     assert words in entry.fix
     assert "Give a broker's controlled shutdown its time" not in entry.fix
     assert found(with_metrics(seen, node_id, broker_state=6), **more) == [], "it ends, within the usual time"
     more["step_since"] = seen.ended_at - timedelta(seconds=40)
     (entry,) = found(with_metrics(seen, node_id, broker_state=6), **more)
     assert "ignores SIGTERM" not in entry.observed, "somebody has sent another signal"
-
-
-def test_a_heap_dump_is_what_keeps_a_broker_from_an_answer() -> None:
-    writes = signs_of(heap_dump=("/var/dumps/b.hprof", 5 << 30, 9 << 30), unaccepted=((30582, 14, "127.0.0.1"),))
-    (entry,) = found(silent(DUAL, 2), hints=Hints(signs={"broker-2": writes}))
-    assert "it writes a heap dump to /var/dumps/b.hprof, 5120 MiB so far" in entry.observed
-    assert entry.fix.startswith("Let the dump come to its end")
-    assert "includeObjectNames" not in entry.fix
-    assert "connections wait" not in entry.observed
 
 
 def test_a_node_whose_file_the_step_could_not_write_is_not_being_stopped() -> None:

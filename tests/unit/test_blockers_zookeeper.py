@@ -148,7 +148,7 @@ def test_what_keeps_a_server_of_zookeeper_is_told_with_it() -> None:
     entries = {entry.object: entry for entry in found(seen, hints=Hints(servers=of_servers, signs=signs))}
     entry = entries[f"zookeeper {SERVERS[0]}"]
     assert "51 connections wait at its port 3888" in entry.observed
-    assert entry.fix.startswith("Find who makes them")
+    assert entry.fix.startswith("Find what makes them")
     assert "connections wait" not in entries[f"zookeeper {SERVERS[1]}"].observed
 
 
@@ -263,7 +263,7 @@ def test_a_member_whose_machine_was_booted_is_told_so_before_it_is_started() -> 
             "Deleted there, and open still, so that their room is not given back: files of process 4711 (rsyslogd), 5120 MiB",
             "Have that program open its files anew",
         ),
-        (MemberFiles("3", read_only=("/zk/data",)), "/zk/data can only be read", "Look at what the kernel says of that disk"),
+        (MemberFiles("3", read_only=("/zk/data",)), "/zk/data can only be read", "Check what the kernel says of that disk"),
     ],
 )
 @pytest.mark.parametrize("serving", [Serving.REFUSED, Serving.NO])

@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from activities.on_node.kernel import lease_holders
 from activities.ports.nodes import Completed, FileContent
-from domain.diagnosis.machines.kernel_waits import GIVE_LEASE_BACK
 from domain.errors import Permanent, Transient
 
 T = TypeVar("T")
@@ -34,6 +32,10 @@ first may be a shim (pyenv, asdf) that starts four shells before it, each time, 
 LEASE_SECONDS, LEASE_POLL_SECONDS = 1.0, 0.02
 """For who has a lease on a file to give it back: somebody waits for each file, and several may, one after the other."""
 
+LEASE_KEPT = (
+    "fcntl F_SETLEASE), and whoever opens it waits for up to fs.lease-break-time seconds. Find that program in /proc/locks "
+    "(LEASE, DELEG), and end it: Samba with oplocks, or a client of an NFS server"
+)
 KILL_SECONDS = 0.5
 """For who was killed to end. Whom the kernel holds in a call that nothing interrupts does not."""
 
@@ -218,20 +220,11 @@ def _opened(path: Path) -> IO[bytes]:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except BlockingIOError as error:
             if time.monotonic() > until:
-                raise Transient(f"{path}: {_kept_by(path)}") from error
+                raise Transient(f"{path}: another program keeps a lease on it ({LEASE_KEPT}") from error
             time.sleep(LEASE_POLL_SECONDS)
         else:
             os.set_blocking(handle, True)
             return os.fdopen(handle, "rb")
-
-
-def _kept_by(path: Path) -> str:
-    holders = lease_holders(path.stat().st_ino)
-    who = f"process {', '.join(holders)} has" if holders else "somebody has"
-    return (
-        f"{who} a lease on it (fcntl F_SETLEASE), and does not give it back, so that opening it waits for up to "
-        f"fs.lease-break-time seconds. {GIVE_LEASE_BACK}"
-    )
 
 
 def _read_part(path: Path, offset: int, length: int) -> bytes | None:

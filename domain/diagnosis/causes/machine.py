@@ -18,7 +18,6 @@ from domain.diagnosis.logs.endings import SIGNAL
 from domain.diagnosis.logs.lines import START_OF_PROCESS, of_this_process, times_of
 from domain.diagnosis.logs.members import of_last_start
 from domain.diagnosis.machines.bad_signs import bad_signs, signed
-from domain.diagnosis.machines.network_signs import MANY_UNREAD, of_askers, why_unheard
 from domain.diagnosis.machines.node_output import signs_of_output
 from domain.diagnosis.machines.notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
 from domain.diagnosis.machines.standstill_signs import of_deafness
@@ -31,11 +30,8 @@ NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
 
 def with_signs(case: Case, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
-    names, unanswered = dict(listening(case)), {part.what for part in case.observation.unanswered}
-    signs = {
-        name: (*_of_node(case, name, found, names), *(of_askers(found) if f"metrics of {name}" in unanswered else ()))
-        for name, found in case.hints.signs.items()
-    }
+    names = dict(listening(case))
+    signs = {name: tuple(_of_node(case, name, found, names)) for name, found in case.hints.signs.items()}
     for name, sign in (*stranded(case), *restarted_by_others(case)):
         signs[name] = (*signs.get(name, ()), sign)
     told = {found.blocker.object for found in causes}
@@ -59,10 +55,8 @@ def with_signs(case: Case, causes: Sequence[Cause]) -> list[Cause]:
 
 def _of_node(case: Case, name: str, signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     yield from _deafness(case, name)
-    memory = tuple(_of_request_memory(case, name, signs))
-    yield from memory
     yield from moved(signs)
-    yield from bad_signs(signs.model_copy(update={"unread": 0}) if memory else signs, names)
+    yield from bad_signs(signs, names)
 
 
 def _own_signs(
@@ -75,16 +69,15 @@ def _own_signs(
     owners = owned_by(case, troubled)
     theirs = {where: owners[where] for where in own.unheard if where in owners}
     ours = own.model_copy(update={"unheard": tuple(where for where in own.unheard if where not in theirs)})
-    return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(own, where)) for where, name in theirs.items()]
+    return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(where)) for where, name in theirs.items()]
 
 
-def _deaf_to_us(own: VitalSigns, where: str) -> Sign:
-    words, fix = why_unheard(own, where)
-    shut = (
-        f"It takes no connection there any more, or the way from the machine of {OURS} is shut: a firewall, a route, a machine "
-        "that is gone."
+def _deaf_to_us(where: str) -> Sign:
+    return Sign(
+        f"what {OURS} sends to it at {where} is not acknowledged",
+        f"Check whether it still accepts connections there, and the way from the machine of {OURS}: a firewall, a route, a "
+        "machine that is gone.",
     )
-    return Sign(f"what {OURS} sends to it at {where} is not acknowledged{words}", fix if words else shut)
 
 
 def _deafness(case: Case, name: str) -> Iterator[Sign]:
@@ -95,28 +88,6 @@ def _deafness(case: Case, name: str) -> Iterator[Sign]:
     state = view.metrics.broker_state if view.metrics is not None else None
     if state not in SHUTTING_DOWN and not tuple(lingering(case, view)):
         yield from of_deafness(case.hints.signs[name], view.process.pid)
-
-
-def _of_request_memory(case: Case, name: str, signs: VitalSigns) -> Iterator[Sign]:
-    """Of a broker that does not read: by KIP-72 it stops where requests that have begun to come fill this memory. It does not
-    read from a client above its quota for a while either, so this is no more than a hint."""
-    broker = next((broker for broker in case.spec.brokers if case.name(broker.id) == name), None)
-    most = case.properties(broker.id).get(POOL, NO_POOL) if broker is not None else NO_POOL
-    stands = signs.on_cpu == 0 or bool(signs.unaccepted)  # for another reason: who waits for this memory takes connections
-    if most.startswith("-") or signs.unread < MANY_UNREAD or stands:
-        return
-    yield Sign(
-        f"it does not read what {signs.unread} of its connections have brought, and has {POOL}={most}: it may be that requests "
-        "that have begun to come have that memory, so that it reads no other",
-        "Find whose request does not come to its end: a client that stands still amid one (`ss -tnpi` there: a connection "
-        "with nothing in Recv-Q, and a lastrcv of long ago), and end that client, or its connection (`ss -K`): it reads on at "
-        f"once then. {POOL} has to hold the largest request (socket.request.max.bytes) of each client at once: raise it, or "
-        "take it out of the file, which takes a restart.",
-        is_slight=True,
-    )
-
-
-POOL, NO_POOL = "queued.max.request.bytes", "-1"
 
 
 def _of_output(case: Case, name: str) -> Iterator[Sign]:

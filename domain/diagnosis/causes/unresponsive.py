@@ -25,7 +25,6 @@ from domain.diagnosis.logs.complaints import complaint_in, last_of
 from domain.diagnosis.logs.endings import LOCKED, UNLOCK
 from domain.diagnosis.logs.lines import stamp_of
 from domain.diagnosis.logs.running import silence_in
-from domain.diagnosis.machines.standstill_signs import is_stopped_by_turns
 from domain.errors import Obstacle
 from domain.observed.observation import NodeView
 from domain.observed.parts import GAUGES_OF_ANOTHER
@@ -47,9 +46,7 @@ def silent(case: Case, view: NodeView) -> Cause:
     if view.process is not None and view.process.is_paused:
         pid = view.process.pid
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
-        signs = case.hints.signs.get(name)
-        is_held = signs is not None and (signs.tracer is not None or is_stopped_by_turns(signs))
-        fix = "" if is_held else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+        fix = f"Run kill -CONT {pid}. If a debugger has stopped it, detach that; if its machine is paused, resume it."
     elif view.process is not None and view.disk is None:
         observed = said
         mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "mend what is named"
