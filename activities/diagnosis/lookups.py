@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from activities.diagnosis.brokers import ask_brokers, is_kafka_mute
-from activities.diagnosis.machines import MachineHints, MachinesSeen, holders, member_files, thread_hints
+from activities.diagnosis.machines import MachineHints, MachinesSeen, holders, member_files
 from activities.diagnosis.metadata import MetadataHints
 from activities.diagnosis.nodes_to_ask import (
     MOST_LAGGING,
@@ -29,9 +29,8 @@ from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.diagnosis.causes.hints import Asked, Hints, MemberFiles, Serving, settled
+from domain.diagnosis.causes.hints import Asked, Hints, Serving, settled
 from domain.diagnosis.logs.layouts import in_kafkas_layout
-from domain.diagnosis.logs.threads import Standing
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.diagnosis.machines.notes import OURS, ZOOKEEPER, MachineChanges
 from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns
@@ -45,12 +44,11 @@ Reached = tuple[Knocked, Addresses, dict[int, Asked]]
 """At which of their addresses brokers that run are not reached, or not always, which of them somebody has set in ZooKeeper, and
 what each broker answers."""
 Outputs = dict[int, NodeOutput]
-Threads = dict[str, Standing]
 ServerLogs = dict[str, tuple[str, ...]]
 Holders = dict[str, tuple[PortHolder, ...]]
 Said = tuple[Outputs, ServerLogs, Holders, frozenset[int]]
 """The logs, who has the ports that by these could not be bound, and who has begun meanwhile."""
-Deaf = tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]
+Deaf = tuple[frozenset[str], Reached, MachinesSeen]
 SeenThere = tuple[
     MachinesSeen,
     tuple[VitalSigns | None, MachineChanges | None],
@@ -82,15 +80,15 @@ class Hinting:
         """`of_kind`: what only the kind looks up."""
         cluster, observation = look.cluster, look.observation
         with all_within(HINTS_SECONDS):
-            (outputs, server_logs, taken, begun), found, own, seen_there, (server_files, threads) = await asyncio.gather(
+            (outputs, server_logs, taken, begun), found, own, seen_there, server_files = await asyncio.gather(
                 self._said(look),
                 MetadataHints(self._ports, self._servers, cluster, look.case, look.servers, look.silent).found(),
                 of_kind(cluster, look.case, self._ports, look.silent),
                 self._seen_there(look),
-                self._inside(look),
+                member_files(self._members, look.spec.zookeeper, look.servers, look.silent),
             )
         seen, (own_signs, own_changes), of_servers, metadata, deaf, names = seen_there
-        shut, (knocked, set_dynamically, asked), (seen_of_deaf, threads_of_deaf) = deaf
+        shut, (knocked, set_dynamically, asked), seen_of_deaf = deaf
         machines = seen | seen_of_deaf | of_servers
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
@@ -114,7 +112,6 @@ class Hinting:
             begun=begun,
             own_signs=own_signs,
             changes=machines.changes | besides,
-            threads=threads | threads_of_deaf,
             silent=tuple(look.silent),
             of_kind=own,
         )
@@ -131,13 +128,6 @@ class Hinting:
             names_of(look.spec, self._listeners),
         )
 
-    async def _inside(self, look: Look) -> tuple[dict[str, MemberFiles], Threads]:
-        """What servers' own files say, and what nodes' threads are at."""
-        return await asyncio.gather(
-            member_files(self._members, look.spec.zookeeper, look.servers, look.silent),
-            thread_hints(self._ports, look.cluster, look.observation, look.questioned, look.silent),
-        )
-
     async def _said(self, look: Look) -> Said:
         outputs, server_logs = await asyncio.gather(self._outputs(look), self._server_logs(look))
         logs = {node_id: output.lines for node_id, output in outputs.items()}
@@ -151,20 +141,15 @@ class Hinting:
         return outputs, server_logs, taken, frozenset(node_id for node_id, begun in has_begun.items() if begun)
 
     async def _deaf(self, look: Look) -> Deaf:
-        """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there; what their machines say of them,
-        and what their threads are at. Not of whom that is looked up already."""
+        """Who is not reached at its addresses (`_shut`, `_addresses`), or gives no answer there; and what their machines say of
+        them, unless that is looked up already."""
         shut, reached = await asyncio.gather(self._shut(look), self._addresses(look))
         knocked, _, asked = reached
         deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in look.spec.controllers if f"{c.host}:{c.port}" in shut)}
         mute = [broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING]
         watched = {*look.watched, *in_hand_ids(look.spec, look.in_hand)}
         unwatched = [i for i in {*deaf, *mute} if i not in watched and is_watchable(look.observation, i)]
-        unasked = [i for i in mute if i not in look.questioned and is_watchable(look.observation, i)]
-        seen, threads = await asyncio.gather(
-            self._machines.of_nodes(*look.theirs, unwatched, (), look.silent),
-            thread_hints(self._ports, look.cluster, look.observation, unasked, look.silent),
-        )
-        return shut, reached, (seen, threads)
+        return shut, reached, await self._machines.of_nodes(*look.theirs, unwatched, (), look.silent)
 
     async def _set_in_zookeeper(self, look: Look) -> MachineChanges | None:
         """As long as Kafka reads it there, or writes it there."""

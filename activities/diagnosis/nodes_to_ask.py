@@ -1,4 +1,4 @@
-"""Of which nodes to look up what may explain an observation: whose log, whose machine, whose threads."""
+"""Of which nodes to look up what may explain an observation: whose log, whose machine."""
 
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -49,11 +49,6 @@ class Look:
         """Whose machines are asked."""
         return worth_watching(self.case, self.in_hand)
 
-    @cached_property
-    def questioned(self) -> list[int]:
-        """Whose threads are asked."""
-        return worth_asking(self.case, self.in_hand)
-
 
 def worth_reading(case: Case, in_hand: Container[str] = ()) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
@@ -79,17 +74,6 @@ def is_awaited(case: Case, in_hand: Container[str]) -> bool:
     """Whether a broker is down that needs ZooKeeper to come up, and nobody is about to start it."""
     down = (i for i in case.facts.started_with_zookeeper if case.liveness(i) is Liveness.DOWN)
     return any(case.name(node_id) not in in_hand for node_id in down)
-
-
-def worth_asking(case: Case, in_hand: Container[str]) -> list[int]:
-    """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer; and who leads the quorum, where
-    that does not get on."""
-    waiting = {Liveness.UNKNOWN, Liveness.IN_TRANSITION}
-    wanted = [n.id for n in case.spec.nodes if case.liveness(n.id) in waiting or case.name(n.id) in in_hand]
-    leader, kafka = quorum_leader(case.observation, case.spec), case.observation.kafka
-    lags = kafka is not None and bool(kafka.under_replicated)
-    is_stuck = case.facts.is_leader_stuck or case.facts.is_registration_wrong or lags
-    return list(dict.fromkeys([*wanted, *([leader.id] if leader is not None and is_stuck else [])]))
 
 
 def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:

@@ -11,7 +11,7 @@ from domain.diagnosis.blockers import Diagnosis, Search, generic_causes
 from domain.diagnosis.blockers import blockers_of as blockers_by
 from domain.diagnosis.causes.case import Cause, of_finding
 from domain.diagnosis.causes.node import coordinator_causes
-from domain.diagnosis.causes.quotes import complaints, leaders_threads
+from domain.diagnosis.causes.quotes import complaints
 from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.health.liveness import BROKER_STATE_RUNNING
 from domain.observed.observation import NodeView
@@ -78,7 +78,7 @@ def _in_own_words(case: MigrationCase, wait: Wait | Revert) -> Cause:
     observed = (wait.detail or (f"{named}: {text.about}" if named else text.about))[:1000]
     fix = text.means
     if wait.reason in OF_NODES:
-        observed += complaints(case, *case.hints.logs) + leaders_threads(case)
+        observed += complaints(case, *case.hints.logs)
     if wait.reason == WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(case)):
         observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
         fix = TAKE_BACK

@@ -31,8 +31,6 @@ class FakeMachine:
         }
         self.kernel: list[tuple[float, str]] | None = []
         """How it is set, and what its kernel has said (`activities.on_node.note_machine`)."""
-        self.threads: dict[str, dict[str, object]] | None = None
-        """By name the state and the stack of those of its process (`activities.on_node.ask_threads`)."""
         self._made: set[str] = {"/"}
 
     def read(self, path: str) -> FileContent | None:

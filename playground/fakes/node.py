@@ -19,12 +19,10 @@ from playground.fakes.node_look import (
     is_look,
     is_look_at_start,
     is_note,
-    is_question_of_threads,
     is_trial,
     look,
     note,
     start,
-    threads,
     trial,
 )
 from playground.fakes.storage_tool import format_storage, write_meta
@@ -208,8 +206,6 @@ class FakeDriver:
             return trial(self._node.machine)
         if is_note(arguments):
             return note(self._node.machine, arguments, self._node.process.identity if self._node.process else None)
-        if is_question_of_threads(arguments):
-            return threads(self._node.machine)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
         if arguments[0] == "configuration":

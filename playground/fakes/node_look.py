@@ -1,5 +1,5 @@
 """The programs that are sent to a node, on a simulated machine: `look_at_node`, `watch_process`, `look_at_start`,
-`try_java`, `note_machine` and `ask_threads` of `activities.on_node`.
+`try_java` and `note_machine` of `activities.on_node`.
 
 The same answers, from its files in memory, and from what it is said to be.
 """
@@ -62,20 +62,12 @@ def is_note(arguments: Sequence[str]) -> bool:
     return _is(arguments, "note_machine")
 
 
-def is_question_of_threads(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "ask_threads")
-
-
 def start(machine: FakeMachine) -> Completed:
     return Completed(0, json.dumps({"unit": machine.unit, "read_only": [], "unopened": [], "budgets": []} | machine.place), "")
 
 
 def trial(machine: FakeMachine) -> Completed:
     return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None} | machine.trial), "")
-
-
-def threads(machine: FakeMachine) -> Completed:
-    return Completed(0, json.dumps({"threads": machine.threads, "is_deadlocked": False}), "")
 
 
 def _is(arguments: Sequence[str], *names: str) -> bool:

@@ -255,24 +255,6 @@ async def test_a_broker_that_answers_no_request_is_named_where_all_of_kafka_is_l
     assert not any(part.startswith("kafka:") for part in seen.unlooked)
 
 
-async def test_a_broker_that_answers_no_request_is_told_by_what_its_threads_are_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = await in_dual_write()
-    cluster.faults.mute_brokers = {2}
-    places = ["java.util.zip.Deflater.deflate", "org.apache.kafka.common.record.RecordsUtil.downConvert"]
-    process = cluster.nodes[2].process
-    assert process is not None
-    process.started_at -= timedelta(minutes=1)
-    cluster.nodes[2].machine.threads = {
-        f"data-plane-kafka-network-thread-2-ListenerName(PLAINTEXT)-PLAINTEXT-{n}": {"state": "RUNNABLE", "places": places}
-        for n in range(2)
-    }
-    hang(cluster, monkeypatch)
-    seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS))
-    (entry,) = (entry for entry in seen.blockers if entry.code == "part-unknown")
-    assert "2 of its 2 network-threads convert records" in entry.observed
-    assert "message.downconversion.enable=false" in entry.fix
-
-
 def hang(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     async def slow(_: object) -> None:
         await asyncio.Event().wait()

@@ -11,7 +11,6 @@ from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.case import restart_of
 from domain.diagnosis.causes.hints import Asked, ConnectionLimit, Hints, Serving
 from domain.diagnosis.causes.reachability import PROXY_HEADER, listening
-from domain.diagnosis.logs.threads import Standing
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.errors import Obstacle
 from domain.observed.observation import ControllerZnode, Observation, PartitionFault, Unanswered
@@ -320,17 +319,6 @@ def test_what_it_lacked_long_ago_or_what_keeps_nobody_out_is_no_cause(seen: str)
         (entry,) = entries(silent(DUAL), asked={1: WELL, 2: barred}, logs={2: ("[2026-11-20 03:00:00,000] ERROR x", heap)})
     assert entry.object == "broker-2"
     assert "-Xmx" not in entry.fix
-
-
-def test_a_mute_broker_whose_threads_convert_for_old_clients_is_told_by_that() -> None:
-    threads = {"broker-2": Standing("2 of its 3 network-threads convert records", is_of_plugin=False, fix="Stop them.")}
-    busy = {"broker-2": signs_of(unread=7, awaiting_cpu=2.0, on_cpu=0.1)}
-    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, threads=threads, signs=busy)
-    assert "2 of its 3 network-threads convert records" in entry.observed
-    assert entry.fix.startswith("Stop them.")
-    faults = (PartitionFault(partition="orders-1", missing=(1,), leader=2),)
-    found = entries(with_kafka(DUAL, under_replicated=faults), threads=threads)
-    assert [(one.object, one.fix) for one in found if one.code == "partitions-not-in-sync"] == [("broker-2", "Stop them.")]
 
 
 def test_a_leader_that_says_what_it_lacks_is_told_by_that_before_its_followers() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.diagnosis.logs.threads import Standing
 from domain.diagnosis.machines.node_output import Deleted, NodeOutput
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.diagnosis.machines.start_place import StartPlace
@@ -159,8 +158,7 @@ class Hints:
     `begun`: nodes that did not run, and did once their output was read;
     `holders`: by name, of who could not bind its ports, who has them;
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
-    what is different on its machine since it was noted. `threads`: by name of a node that starts, ends or is silent for long,
-    where it stands. `silent`: hints that were asked for and did not come, in words.
+    what is different on its machine since it was noted. `silent`: hints that were asked for and did not come, in words.
     `of_kind`: what only the kind of migration looks up, as it knows it.
     """
 
@@ -192,6 +190,5 @@ class Hints:
     holders: Mapping[str, tuple[PortHolder, ...]] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)
-    threads: Mapping[str, Standing] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
     of_kind: object = None

@@ -63,14 +63,6 @@ def leaders_word(case: Case, broker_id: int) -> str:
     return f". The log of {case.name(leader.id)}, which leads, says: {quote}" if quote else ""
 
 
-def leaders_threads(case: Case) -> str:
-    """What the threads of who leads the quorum stand in, as a further sentence; where they are at their work, nothing."""
-    leader = case.leader
-    name = case.name(leader.id) if leader is not None else ""
-    standing = case.hints.threads.get(name)
-    return f". Of {name}, which leads: {standing.words}" if standing is not None else ""
-
-
 def last_word(case: Case, node_id: int) -> str:
     lines = case.log(node_id)
     age = _age_of_last(case, node_id)
@@ -86,11 +78,6 @@ def _age_of_last(case: Case, node_id: int) -> timedelta | None:
     if stamp_of(last) is not None:
         return age_of(last, now)
     return now - output.changed_at if output is not None and output.changed_at is not None else None
-
-
-def threads_word(case: Case, name: str) -> str:
-    standing = case.hints.threads.get(name)
-    return f". By its threads: {standing.words}" if standing is not None else ""
 
 
 FEW_PARTITIONS = 20_000

@@ -8,7 +8,7 @@ from domain.cluster import Role, host_of
 from domain.configuration.listener_security import inter_broker_listener
 from domain.diagnosis.causes.case import Case, Cause, restart_of
 from domain.diagnosis.causes.hints import Pace, how_to_lift
-from domain.diagnosis.causes.quotes import complaints, lack_of, leaders_threads, leaders_word
+from domain.diagnosis.causes.quotes import complaints, lack_of, leaders_word
 from domain.diagnosis.causes.reachability import listening, of_proxy_header
 from domain.diagnosis.logs.catalogue import Told
 from domain.diagnosis.logs.connecting import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
@@ -278,15 +278,13 @@ def _of_whom(said: Found, follower: int, leaders: Sequence[int]) -> int:
 
 
 def _said_by_leader(case: Case, broker_id: int, partitions: Sequence[str], but: Collection[Told]) -> tuple[str, str] | None:
-    """By its log, or by what its threads are at, where it answers nobody; and the fix."""
+    """By its log, and the fix."""
     name = case.broker_name(broker_id)
     said = said_by_leader(case.log(broker_id), partitions)
     if said is not None and said.told not in but:
         return f"{name} leads them, and its log says: {said.quote}", _fix(case, broker_id, said)
     if (lacks := lack_of(case, broker_id)) is not None:
         return f"{name} leads them, and has printed: {lacks.quote}", lacks.told.fix
-    if (standing := case.hints.threads.get(name)) is not None and standing.fix:
-        return f"{name} leads them, and answers nobody: {standing.words}", standing.fix
     return None
 
 
@@ -299,7 +297,6 @@ def _asked_at(case: Case, broker_id: int) -> str:
 def _unsaid(case: Case, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str]:
     """Where no log names these partitions: what those logs complain of, and what Kafka was not told."""
     words = "".join(leaders_word(case, broker_id) for broker_id in missing[:1]) + complaints(case, *missing, *leaders)
-    words += leaders_threads(case)
     fix = _by_itself(case, missing)
     if (lost := case.lost_change) is not None and not lost.untold.isdisjoint((*missing, *leaders)):
         fix = f"{MEND_WHAT_THEY_SAY if words else ''}{NOT_TOLD.format(name=lost.controller)}{lost.before_restart}"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from domain.checks.seen import some
 from domain.cluster import Role, shown
 from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause
-from domain.diagnosis.causes.quotes import complaints, last_word, leaders_word, threads_word
+from domain.diagnosis.causes.quotes import complaints, last_word, leaders_word
 from domain.diagnosis.causes.reachability import CORRECT_ENDPOINT
 from domain.diagnosis.logs.connecting import refusals_in
 from domain.diagnosis.logs.lines import CLOCKS, ENDED, ZONES, age_of, of_this_process, stamp_of
@@ -17,12 +17,6 @@ from domain.diagnosis.machines.notes import ZOOKEEPER
 from domain.observed.observation import NodeView
 from domain.topic_ids import IDS_FIRST
 from domain.waits import WaitReason
-
-
-def _hangs(case: Case, name: str) -> bool:
-    standing = case.hints.threads.get(name)
-    return standing is not None and standing.is_of_plugin
-
 
 STARTING = timedelta(seconds=60)
 """Kafka registers the gauges of its state as it starts, before anything that takes long."""
@@ -184,14 +178,13 @@ def ending(case: Case, view: NodeView) -> Cause:
         observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
         + complaints(case, view.id)
         + (leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else "")
-        + last_word(case, view.id)
-        + threads_word(case, name),
+        + last_word(case, view.id),
         expected="it ends, and is started again by the step",
         fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
         "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
         "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
         since=case.step_since,
-        is_only_late=not (first or case.hints.threads.get(name)),
+        is_only_late=not first,
     )
 
 
@@ -230,10 +223,6 @@ AWAIT_END = (
     "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
     "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
 )
-HANGS = (
-    "What that thread waits for has to answer, or be taken out of the node's file or start command (metric.reporters, an "
-    "authorizer, an appender of log4j, an agent); then end the process, and start it anew. "
-)
 
 
 def not_ready(case: Case, view: NodeView) -> Cause:
@@ -253,10 +242,9 @@ def not_ready(case: Case, view: NodeView) -> Cause:
     if not is_explained:
         observed += complaints(case, view.id)
         observed += leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else ""
-        observed += ("" if awaited else last_word(case, view.id)) + threads_word(case, name)
-    hangs = not is_explained and _hangs(case, name)
+        observed += "" if awaited else last_word(case, view.id)
     rolled = rolled_in([case.log(view.id)])
-    fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))
+    fix = fixes[0] if fixes else AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING)
     return case.cause(
         WaitReason.NODE_NOT_READY,
         name,
@@ -265,5 +253,5 @@ def not_ready(case: Case, view: NodeView) -> Cause:
         expected=f"{name} serves",
         fix=f"{ROLL_LESS if rolled else ''}{fix}",
         since=view.process.started_at if view.process is not None else None,
-        is_only_late=not (refused or hangs or rolled),
+        is_only_late=not (refused or rolled),
     )

@@ -8,7 +8,7 @@ from domain.checks.seen import some
 from domain.cluster import Role
 from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, cause, restart_of
 from domain.diagnosis.causes.hints import Serving, how_to_lift
-from domain.diagnosis.causes.quotes import complaints, fix_of_lack, lack_of, last_word, said_since_started, threads_word
+from domain.diagnosis.causes.quotes import complaints, fix_of_lack, lack_of, last_word, said_since_started
 from domain.diagnosis.causes.reachability import (
     ENDPOINTS,
     NOBODY_THERE,
@@ -142,7 +142,6 @@ def _mute(case: Case, view: NodeView, said: str, obstacle: Obstacle | None, own:
     name, endpoint = case.name(view.id), case.spec.node(view.id).metrics.url
     complaint = complaint_in(own, case.lasts)
     words = f". The last complaint in the log of {name}: {complaint}" if complaint else last_word(case, view.id)
-    words += threads_word(case, name)
     if obstacle is Obstacle.LATE:
         return (
             f"its process runs, and its metrics endpoint takes our connection, and gives no answer in time. {said}{words}",
@@ -217,11 +216,9 @@ def _of_mute(case: Case, broker_id: int) -> Cause:
 
 
 def _of_itself(case: Case, broker_id: int) -> tuple[str, str, str] | None:
-    """What it says that it lacks, or what its threads are at; what would be right, and the fix."""
+    """What it says that it lacks; what would be right, and the fix."""
     if (lacks := lack_of(case, broker_id)) is not None:
         return f". It has printed: {lacks.quote}", lacks.told.expected, lacks.told.fix
-    if (standing := case.hints.threads.get(case.name(broker_id))) is not None and standing.fix:
-        return f". Of its threads: {standing.words}", "every broker answers", standing.fix
     return None
 
 

@@ -15,9 +15,8 @@ SHOWN_LINES = 3
 """Of the errors that are not known, those that are shown."""
 
 PLACE = re.compile(r"^\s*at (?:[\w.@-]*/+)*([\w.$<>]+)\(")
-OF_JAVA = re.compile(r"(?:javax?|jdk|sun|com\.sun|scala)\.")
 OF_KAFKA_AND_JAVA = re.compile(
-    OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.(?:apache\.(?:kafka|zookeeper|log4j|logging)|slf4j|eclipse\.jetty))\."
+    r"(?:javax?|jdk|sun|com\.sun|scala|kafka|io\.netty|org\.(?:apache\.(?:kafka|zookeeper|log4j|logging)|slf4j|eclipse\.jetty))\."
 )
 TROUBLE = re.compile(
     r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from domain.checks.seen import some
 from domain.diagnosis.causes.case import Cause
-from domain.diagnosis.causes.quotes import complaints, leaders_threads
+from domain.diagnosis.causes.quotes import complaints
 from domain.diagnosis.logs.lines import Found, found_in
 from domain.observed.ensemble import are_alike
 from domain.observed.observation import MigrationGauge, MigrationZnode, ZooKeeperView
@@ -202,7 +202,7 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
     if case.found.crowded:
         said += f". Nearly as large as ZooKeeper takes: {some(case.found.crowded)}"
     elif not quotes and not is_flooded:
-        said += complaints(case, leader.id) + leaders_threads(case)
+        said += complaints(case, leader.id)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
