@@ -21,7 +21,7 @@ OUR_OWN = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOB
 GIVE = "Give it what it lacks: open files (ulimit -n), local ports (`ss -s`, net.ipv4.ip_local_port_range), memory for sockets"
 
 
-NO_THREAD = "keeperless-activities has no free thread: all wait for something else, as for files that hang"
+NO_THREAD = "all threads of keeperless-activities wait for something else, such as files that hang, and none was free"
 
 
 class Unresolved(Transient):

@@ -185,7 +185,7 @@ async def test_a_node_in_hand_is_no_blocker_and_a_standstill_is_told(api: Any) -
 
 
 @pytest.mark.usefixtures("watcher", "worker")
-@pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "nobody foresaw (ValueError)")])
+@pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "in an unexpected way (ValueError)")])
 async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: Any, samples: int, says: str) -> None:
     migration_id = await migrating(api, samples)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
@@ -560,7 +560,7 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
     lost = an_activity(named="--workflow-id 'w' --activity-id '8'")
     told = await with_a_worker_elsewhere(api, monkeypatch, lost)
     assert told["no-worker"]["object"] == "roll_node"
-    assert "although 7@elsewhere (heard 0 s ago) asks" in told["no-worker"]["observed"]
+    assert "although 7@elsewhere (heard 0 s ago) polls" in told["no-worker"]["observed"]
     assert "Start" not in told["no-worker"]["fix"]
 
 
@@ -578,7 +578,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
     monkeypatch.setattr("api.diagnosis.missing_workers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
-    heard = "No keeperless-activities has written" if ago is None else "Temporal has"
+    heard = "No keeperless-activities has written" if ago is None else "Temporal last heard of"
     assert entry["observed"].startswith(f"a worker took the task to observe the cluster, and has not returned. {heard}")
     assert entry["fix"].startswith("Check the machine of that" if lives else "Start keeperless-activities;")
 
@@ -639,7 +639,7 @@ async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: An
 
     monkeypatch.setattr("api.diagnosis.missing_workers.in_work", in_work)
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
-    assert "has 1 in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
+    assert "has 1 task in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
     assert told["no-worker"]["fix"].startswith("Do not restart it for this")
 
 
@@ -852,7 +852,7 @@ CUT = (
         ('InvalidCertificate(NotValidForNameContext { expected: DnsName("localhost") })', "TEMPORAL_TLS_SERVER_NAME"),
         ("ConnectError(Custom { error: AlertReceived(CertificateExpired) })", "openssl x509"),
         ("PrivateKeyParseError", "TEMPORAL_TLS_CLIENT_KEY_PATH"),
-        ("ConnectError(Custom { kind: InvalidData, error: InvalidMessage(InvalidContentType) })", "not there"),
+        ("ConnectError(Custom { kind: InvalidData, error: InvalidMessage(InvalidContentType) })", "off there"),
         ('ConnectError("dns error", "failed to lookup address information")', "getent hosts"),
         ('ConnectError("tcp connect error", Os { code: 111, kind: ConnectionRefused })', "Start Temporal"),
         (CUT, "TLS was switched on there"),
@@ -998,7 +998,7 @@ async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: E
     migration_id = await migrating(api)
     monkeypatch.setattr(api.wiring.ledger, "migration", gone)
     problem = expect_problem(await api.http.get(f"/migrations/{migration_id}/blockers"), 503, "ledger-unavailable")
-    assert problem["detail"].startswith("The ledger does not answer. Mend what it says.")
+    assert problem["detail"].startswith("The ledger does not answer. Fix what it says.")
 
 
 @pytest.mark.usefixtures("watcher", "worker")

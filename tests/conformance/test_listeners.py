@@ -98,7 +98,7 @@ async def test_who_has_no_thread_to_ask_with_blames_no_name() -> None:
     loop.set_default_executor(ThreadPoolExecutor(1))
     hangs = loop.run_in_executor(None, is_over.wait)
     try:
-        with pytest.raises(Transient, match="had none free within") as raised:
+        with pytest.raises(Transient, match="none was free within") as raised:
             await resolve("localhost", 0.2)
         assert raised.value.obstacle is Obstacle.OURS
     finally:
