@@ -14,6 +14,7 @@ from domain.diagnosis.blocker import Blocker
 from domain.drift.report import DriftReport
 from domain.drift.verdicts import is_usable
 from domain.end_compared import lost_at_the_end
+from domain.evidence import hash_of
 from domain.observed.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
@@ -35,7 +36,7 @@ from domain.zk_to_kraft.comparison import (
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.described import CHECKS, described, ended, withdrawn
 from domain.zk_to_kraft.drift_watch import drifts
-from domain.zk_to_kraft.evidence import evidence_of, hash_of
+from domain.zk_to_kraft.evidence import evidence_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.foreign import foreign, foreign_cluster
 from domain.zk_to_kraft.guards import release

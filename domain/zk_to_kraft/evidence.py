@@ -1,7 +1,5 @@
 """What an approval binds to. Its hash is the same for all who approve the same."""
 
-import hashlib
-import json
 from typing import Any
 
 from domain.cluster import ClusterSpec
@@ -73,8 +71,3 @@ def _file_hash(observation: Observation, node_id: int) -> str | None:
 def _flag(observation: Observation, node_id: int) -> str | None:
     disk = observation.node(node_id).disk
     return disk.file.properties.get(MIGRATION_FLAG) if disk is not None and disk.file is not None else None
-
-
-def hash_of(data: dict[str, Any]) -> str:
-    """Sha256 (hex) of canonical JSON: the same for equal data, in whatever order it was built."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()

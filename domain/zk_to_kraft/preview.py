@@ -11,11 +11,11 @@ from domain.cluster import ClusterSpec, Role
 from domain.configuration.file_changes import changes
 from domain.configuration.properties import ENCODING, parse
 from domain.drift.report import DriftReport
+from domain.evidence import hash_of
 from domain.observed.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.rolling.change import Files, Making, Sources, WantedFile
-from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.failed_elections import MEND_FEATURE
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.contracts import Assessment
 from domain.decisions import Decision, Done, Gate, Revert, Step, Wait
+from domain.evidence import hash_of
 from domain.observed.observation import (
     ControllerZnode,
     MigrationGauge,
@@ -26,7 +27,7 @@ from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess, sight_of
-from domain.zk_to_kraft.evidence import evidence_of, hash_of
+from domain.zk_to_kraft.evidence import evidence_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase

@@ -13,6 +13,7 @@ from domain.configuration.file_changes import unified
 from domain.configuration.properties import ENCODING
 from domain.decisions import Finding, Severity
 from domain.errors import Malformed
+from domain.evidence import hash_of
 from domain.observed.observation import Observation
 from domain.plans import (
     Asked,
@@ -29,7 +30,6 @@ from domain.policy import MigrationPolicy
 from domain.rolling.change import Files
 from domain.rolling.configuration_management import planned
 from domain.rolling.waves import Wave
-from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.pending_restart import edits_in_flight
