@@ -547,7 +547,7 @@ def test_a_log_directory_without_anything_under_a_broker_that_runs_is_no_place_f
 
     (entry,) = (entry for entry in found(with_node(DUAL, 2, change)) if entry.code == "PF03")
     assert "findmnt" in entry.fix
-    assert "Put no meta.properties there" in entry.fix
+    assert "Write no meta.properties there" in entry.fix
 
 
 @pytest.mark.parametrize(("peer", "told"), [(3002, True), (1, False)])
@@ -573,7 +573,7 @@ def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
     unread = with_part(DUAL, 2, disk=None).model_copy(update={"unanswered": (Unanswered(what="files of broker-2", why=why),)})
     entries, _ = blockers_of(looked_at(unread))
     (entry,) = (entry for entry in entries if entry.object == "broker-2")
-    assert (why in entry.observed, "mend what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
+    assert (why in entry.observed, "fix what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
 
 
 def test_a_controller_that_runs_on_storage_that_is_gone_is_told_and_not_taken_for_fenced() -> None:

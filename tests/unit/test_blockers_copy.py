@@ -196,7 +196,12 @@ def test_a_flood_of_changes_is_told_with_what_is_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "first"), [(0, "If the gate fail-over is open"), (5, "Changes come all the time"), (None, "Look again first")]
+    ("more", "first"),
+    [
+        (0, "If the gate fail-over is open"),
+        (5, "Check again, and find what makes changes all the time"),
+        (None, "Check again first"),
+    ],
 )
 def test_that_dual_write_is_dead_is_said_at_once_only_where_nothing_is_changed(more: int | None, first: str) -> None:
     """Its offset is read before the log's end: while somebody makes topics all the time it is always behind."""
@@ -206,7 +211,7 @@ def test_that_dual_write_is_dead_is_said_at_once_only_where_nothing_is_changed(m
 def test_a_burst_that_is_over_needs_time_only() -> None:
     entry = behind(unwritten=Unwritten(("390 config",), ("topic orders",), more=0, seconds=1.1))
     assert "0 more came" in entry.observed
-    assert "look again in a moment" in entry.fix
+    assert "Check again in a moment" in entry.fix
 
 
 @pytest.mark.parametrize(("holder", "fix"), [(LEADER, "has another epoch"), (STANDBY, "Request a rollback now")])
@@ -287,7 +292,7 @@ def test_of_a_batch_that_failed_it_is_told_that_kafka_names_no_znode_and_how_to_
     (entry,) = found(DUAL, hints=Hints(logs={LEADER: (BATCH,)}))
     assert "MetadataChangeEvent (up to offset 445 of the quorum's log)" in entry.observed
     assert "Kafka leaves that out" in entry.observed
-    assert "brokers in migration mode were not told of it" in entry.observed
+    assert "brokers in migration mode did not get it" in entry.observed
     assert "kafka-dump-log.sh" in entry.fix
     (entry,) = found(SOAK, hints=Hints(logs={LEADER: FAILED}))
     assert "migration mode" not in entry.observed
@@ -297,7 +302,7 @@ def test_of_a_batch_that_failed_it_is_told_that_kafka_names_no_znode_and_how_to_
 def test_a_write_that_failed_and_members_of_different_trees_are_told_of_each_other() -> None:
     hints = Hints(logs={LEADER: FAILED}, servers=dict.fromkeys(SERVERS, Serving.YES), trees=trees_of(31, 31, 28, leader=0))
     entries = {entry.code: entry for entry in found(DUAL, hints=hints)}
-    assert entries["dual-write-not-current"].fix.startswith("First mend the member that has another tree, as the entry GF11")
+    assert entries["dual-write-not-current"].fix.startswith("First fix the member that has another tree, as the entry GF11")
     assert entries["GF11"].fix.endswith(f"controller-{LEADER}: ZooKeeper has refused what it wrote (dual-write-not-current).")
 
 
@@ -312,7 +317,7 @@ NOT_BEFORE = "restart the active controller not before this is so"
         (lambda seen: seen, {"shut": frozenset({UNREACHED})}, "controller-3001 runs, follows and accepts connections"),
         (lambda seen: with_metrics(seen, STANDBY, raft_log_end=LOG_END - 400), {}, "controller-3001 runs, follows"),
         (lambda seen: with_part(seen, STANDBY, process=stopped("x"), metrics=None), {}, "controller-3001 runs, follows"),
-        (lambda seen: seen, {"of_kind": MigrationLookups(strays=(STRAY,))}, f"{STRAY.what} is mended"),
+        (lambda seen: seen, {"of_kind": MigrationLookups(strays=(STRAY,))}, f"{STRAY.what} is fixed"),
         (lambda seen: with_file(seen, STANDBY, "process.roles=controller\n"), {}, "controller-3001 has the flag"),
     ],
 )
@@ -333,7 +338,7 @@ def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_br
     seen = with_kafka(DUAL, under_replicated=OUT_OF_SYNC)
     entries = {entry.code: entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,)}))}
     assert set(entries) == {"dual-write-not-current", "partitions-not-in-sync"}
-    restart = f"Restart the active controller, controller-{LEADER}, and no broker"
+    restart = "First fix what ZooKeeper has answered the active controller"
     assert entries["partitions-not-in-sync"].fix.startswith(restart)
     (entry,) = [one for one in found(seen) if one.code == "partitions-not-in-sync"]
     assert "Restart the active controller" not in entry.fix
@@ -341,7 +346,7 @@ def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_br
     entries = {entry.code: entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,), 2: (on_disk,)}))}
     assert "Input/output error" in entries["partitions-not-in-sync"].observed, "it may have been lost long ago"
     assert entries["partitions-not-in-sync"].fix.startswith(
-        f"Where one of the complaints explains it, mend that. Else: {restart}"
+        f"If one of the complaints explains it, fix that. If not: {restart}"
     )
 
 
@@ -350,7 +355,7 @@ def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
     hints = Hints(logs={LEADER: FAILED}, of_kind=own)
     (entry,) = found(BEHIND, hints=hints)
     assert "NoNode" in entry.fix
-    assert "Somebody changes the cluster's metadata without pause" in entry.fix
+    assert "Find what changes the cluster's metadata without pause" in entry.fix
 
 
 def test_a_controller_that_does_not_get_through_to_a_broker_is_whose_fault_it_is() -> None:

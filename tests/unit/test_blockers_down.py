@@ -84,7 +84,7 @@ def test_a_node_whose_metrics_are_silent_says_why_in_its_log(lines: tuple[str, .
         (Obstacle.ANOTHERS, "broker-2", "not its gauges", "another program"),
         (Obstacle.LATE, "broker-2", "takes our connection", "includeObjectNames"),
         (None, "broker-2", "gives no answer", "exporter's port"),
-        (Obstacle.OURS, "keeperless-activities", "timed out", "restart none of them"),
+        (Obstacle.OURS, "keeperless-activities", "timed out", "Restart none of them"),
         (Obstacle.UNRESOLVED, "keeperless-activities", "timed out", "resolvectl status"),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_heap_that_the_metadata_do_not_fill_is_not_to_be_raised_first(*, parti
     kafka = seen.kafka.model_copy(update={"partition_count": partitions}) if partitions is not None else None
     entries = {entry.object: entry for entry in found(seen.model_copy(update={"kafka": kafka}))}
     fix = entries["broker-2"].fix
-    assert fix.startswith("The metadata of 68 partitions do not fill a heap" if is_small else "Raise -Xmx")
+    assert fix.startswith("First find what fills the heap: the metadata of 68 partitions do not" if is_small else "Raise -Xmx")
     assert ("socket.request.max.bytes" in fix, "Raise -Xmx" in fix) == (is_small, True)
 
 
@@ -489,7 +489,7 @@ def test_nodes_of_one_machine_that_one_hand_has_ended_are_one_entry() -> None:
     (entry,) = found(seen)
     assert keys([entry]) == [("node-down", "broker-1, broker-2")]
     assert "all 2 got a signal at 03:00:43" in entry.observed
-    assert entry.fix.startswith("Find what has ended all of them")
+    assert entry.fix.startswith("Find what stopped all of them")
 
 
 def test_nodes_that_have_ended_with_their_machine_are_one_entry_that_says_so() -> None:
@@ -505,7 +505,7 @@ def test_nodes_that_have_ended_with_their_machine_are_one_entry_that_says_so() -
     assert "kernel: 5.14.0-362 → 5.14.0-427" in entry.observed
     assert entry.fix.startswith("See first that all its volumes are mounted")
     (entry,) = found(dead(dead(DUAL, 1, *signalled("03:00:43")), 2, *signalled("03:00:44")), hints=Hints(changes=changes))
-    assert "Before that all of them were told to end" in entry.observed
+    assert "Before that all of them were stopped in order" in entry.observed
     (entry,) = found(dead(DUAL, 1, *cut), hints=Hints(changes=changes))
     assert (entry.object, "the machine was booted at" in entry.observed) == ("broker-1", True)
     place = StartPlace(unit=None, unopened=(("/logs/b1.out", "Permission denied"),))

@@ -156,8 +156,8 @@ def test_a_broker_that_does_not_end_is_told_once_most_would_have(seconds: int, i
     hints = Hints(logs={2: (f"{SAID} WARN Retrying controlled shutdown (kafka.server.KafkaServer)",)})
     entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), step_since=since, hints=hints))
     assert [(entry.code, entry.object) for entry in entries] == ([("node-not-ready", "broker-2")] if is_told else [])
-    assert all("has told it to stop, or is about to, and its process" in entry.observed for entry in entries)
-    assert all("runs still, BrokerState 6" in entry.observed for entry in entries)
+    assert all("has asked it to stop, or is about to, and its process" in entry.observed for entry in entries)
+    assert all("still runs, BrokerState 6" in entry.observed for entry in entries)
     assert all("Retrying controlled shutdown" in entry.observed for entry in entries)
 
 
@@ -265,7 +265,7 @@ def test_who_is_told_to_stop_is_not_told_to_serve(node_id: int, is_silent: bool)
     since = seen.ended_at - timedelta(seconds=40)
     entries = found(seen, in_hand=frozenset({name}), step_since=since)
     (entry,) = [entry for entry in entries if entry.object == name]
-    assert entry.observed.startswith("the step that restarts it has told it to stop")
+    assert entry.observed.startswith("the step that restarts it has asked it to stop")
 
 
 def test_between_stop_and_start_a_node_is_no_entry() -> None:
@@ -287,7 +287,7 @@ def test_a_broker_that_recovers_its_logs_says_how_far_it_is() -> None:
     hints = Hints(logs={2: ("INFO Recovering 59 logs from /data since no clean shutdown file was found", segment)})
     entry = next(e for e in found(with_metrics(DUAL, 2, broker_state=2), hints=hints) if e.object == "broker-2")
     assert "2/9 recovered for orders-3" in entry.observed
-    assert "a restart would begin anew" in entry.fix
+    assert "a restart would begin again" in entry.fix
 
 
 @pytest.mark.parametrize(

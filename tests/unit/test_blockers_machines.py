@@ -169,6 +169,6 @@ def test_a_node_that_was_started_without_its_agent_is_to_be_started_as_it_is_wri
     line = "argument -javaagent:/opt/jolokia.jar of its process is gone (it was (not shown))"
     changes = {"broker-2": MachineChanges(since=NOW, changes=(line,))}
     (entry,) = found(silent(DUAL, 2), hints=Hints(changes=changes))
-    assert entry.fix.startswith("It was started without the agent that its metrics come from")
+    assert entry.fix.startswith("Stop it in order, and start it again by the start_command")
     (entry,) = found(silent(DUAL, 2))
     assert "without the agent" not in entry.fix

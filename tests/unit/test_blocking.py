@@ -398,7 +398,7 @@ async def test_where_nobody_may_read_what_a_kernel_says_that_is_told() -> None:
     machine.kernel, machine.facts["kill"] = None, {"": "1"}
     seen = await found(cluster, ledger=ledger)
     assert "The kernel has killed 1 process of its machine for want of memory since" in seen.blockers[0].observed
-    assert any(words.startswith("what the kernel of the machine of broker-2 has said: only root") for words in seen.unlooked)
+    assert any(words.startswith("what the kernel of the machine of broker-2 has logged: only root") for words in seen.unlooked)
 
 
 async def test_where_nothing_is_in_the_way_a_change_is_no_entry() -> None:
@@ -872,7 +872,7 @@ async def test_an_address_that_takes_every_second_connection_is_told_as_such() -
     cluster.faults.silent_kafka = True
     (entry,) = (await found(cluster, listeners=EverySecond())).blockers
     assert (entry.code, entry.object) == ("part-unknown", "broker-2")
-    assert "of 8 connections that were begun to broker-2:9092 at once 4 got through" in entry.observed
+    assert "4 of 8 connections that were opened to broker-2:9092 at the same time got through" in entry.observed
 
 
 async def test_a_broker_in_kraft_mode_is_looked_for_where_its_file_says() -> None:

@@ -25,9 +25,9 @@ def listening_at(*addresses: str) -> Hints:
         (("127.0.1.1:9093", "0.0.0.0:9092"), "listens at 127.0.1.1:9093 only", "/etc/hosts"),
         (("[::1]:9093",), "listens at [::1]:9093 only", "/etc/hosts"),
         (("10.88.0.3:9093",), "at 10.88.0.3:9093 only, and kafka3 leads to 10.77.0.3 from here", "NAT"),
-        (("0.0.0.0:9093",), "does listen there by now (0.0.0.0:9093)", "another machine that has kafka3 too"),
+        (("0.0.0.0:9093",), "does listen there by now (0.0.0.0:9093)", "another machine may have kafka3 too"),
         (("[::]:9093",), "does listen there", "another machine"),
-        (("10.77.0.3:9093", "127.0.0.1:9093"), "does listen there", "a firewall"),
+        (("10.77.0.3:9093", "127.0.0.1:9093"), "does listen there", "A firewall may reject"),
     ],
     ids=["elsewhere", "loopback", "loopback of IPv6", "another address", "everywhere", "everywhere of IPv6", "there"],
 )
@@ -64,8 +64,8 @@ def test_an_agent_that_listens_at_loopback_is_mended_at_the_agent() -> None:
 def test_a_broker_whose_address_turns_everybody_away_is_told_with_where_it_listens() -> None:
     hints = replace(listening_at("127.0.0.1:29092"), unheard={2: ("127.0.0.1:9092",)})
     (entry,) = [one for one in found(SOAK, hints=hints) if one.object == NAME]
-    assert "nobody accepts a connection there within two seconds. Its process listens at 127.0.0.1:29092" in entry.observed
-    assert entry.fix.startswith("Who answered there before")
+    assert "no connection there is accepted within two seconds. Its process listens at 127.0.0.1:29092" in entry.observed
+    assert entry.fix.startswith("Check what answered there before")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_node_whose_endpoint_answers_nobody_is_told_with_where_it_listens() ->
     """A proxy before its agent has ended: there is nothing to mend in the node."""
     (entry,) = [one for one in found(silent(SOAK, 2), hints=listening_at("127.0.0.1:29487")) if one.object == NAME]
     assert "Its process listens at 127.0.0.1:29487, and at no port" in entry.observed
-    assert entry.fix.startswith("Who answered there before may never have been that process: a proxy")
+    assert entry.fix.startswith("Check what answered there before: it may have been a proxy")
 
 
 def test_a_controller_that_listens_at_loopback_only_is_told_with_that() -> None:

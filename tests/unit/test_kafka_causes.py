@@ -86,7 +86,7 @@ def test_a_broker_that_zookeepers_controller_does_not_reach_is_not_to_be_restart
     (entry,) = entries(seen, logs={owner.broker_id: (said,)})
     assert entry.object == name
     assert f"{name} is the controller, and its log says: " in entry.observed
-    assert entry.fix.startswith("It tells brokers whom to follow, and does not reach that one")
+    assert entry.fix.startswith("Check the way from ")
     connected = (
         f"[2026-11-20 03:00:01,000] INFO [RequestSendThread controllerId={owner.broker_id}] Controller {owner.broker_id} "
         f"connected to h:9092 (id: {other} rack: null) for sending state change requests (kafka.controller.RequestSendThread)"
@@ -154,7 +154,7 @@ def test_each_reason_why_kafka_is_silent_has_its_object_and_its_fix(about: dict[
 def test_what_we_lack_ourselves_is_no_brokers_fault() -> None:
     (entry,) = entries(silent(DUAL, obstacle=Obstacle.OURS))
     assert (entry.code, entry.object) == ("machine", "keeperless-activities")
-    assert "restart none of them" in entry.fix
+    assert "Restart none of them" in entry.fix
 
 
 @pytest.mark.parametrize("claim", [None, ControllerZnode(broker_id=3, kraft_epoch=None, is_ephemeral=True)])
@@ -249,7 +249,7 @@ def test_no_broker_is_restarted_while_zookeeper_is_gone() -> None:
     servers = {"zk-1:2181": Serving.REFUSED, "zk-2:2181": Serving.REFUSED, "zk-3:2181": Serving.NO}
     found = entries(silent(DUAL), asked={1: WELL, 2: MUTE, 3: WELL}, servers=servers)
     (mute,) = [entry for entry in found if entry.object == "broker-2"]
-    assert mute.fix.startswith("First bring ZooKeeper's ensemble back")
+    assert mute.fix.startswith("First restore ZooKeeper's ensemble")
 
 
 BY_ADDRESS = ConnectionLimit("connection_creation_rate", "1", "/config/ips/<default>")
@@ -417,7 +417,7 @@ def test_a_balancer_that_sends_headers_of_its_own_is_told_and_no_broker_is_to_be
     assert (entry.fix == PROXY_HEADER.fix, "restart broker-2 once" in entry.fix) == (is_told, not is_told)
     busy = {"broker-2": signs_of(on_cpu=0.05, awaiting_cpu=0.95)}
     (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE, 3: WELL}, logs={2: said}, signs=busy)
-    assert entry.fix.startswith(PROXY_HEADER.fix if is_told else "Look what broker-2 stands in")
+    assert entry.fix.startswith(PROXY_HEADER.fix if is_told else "Check what broker-2 waits for")
     assert "Find what else has its CPUs" in entry.fix
     lagging = with_kafka(DUAL, under_replicated=(PartitionFault(partition="a-0", missing=(1,), leader=2),))
     (entry,) = entries(lagging, logs={2: said})
@@ -505,7 +505,7 @@ def test_of_connections_some_get_through_and_that_is_all_that_is_told_of_the_bro
     found = entries(seen, partly={2: partly}, **also)
     (entry,) = [one for one in found if one.object == "broker-2"]
     assert entry.code == "part-unknown"
-    assert "of 8 connections that were begun to 127.0.0.1:9094 at once 5 got through" in entry.observed
+    assert "5 of 8 connections that were opened to 127.0.0.1:9094 at the same time got through" in entry.observed
     assert "port channel" in entry.fix
     assert "jstack" not in entry.fix
     assert len(found) == 1, "replicas that lag are explained by it"

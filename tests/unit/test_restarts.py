@@ -36,7 +36,7 @@ def starting(node_id: int) -> Observation:
 def told(seen: Observation, *lines: str, in_hand: bool = False, by: str = PROBE) -> list[Blocker]:
     hints = Hints(logs={2: lines}, signs={"broker-2": signs_of(started_by=by)})
     entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"} if in_hand else ()), hints=hints))
-    return [entry for entry in entries if entry.object == "broker-2" and "told to end" in entry.observed]
+    return [entry for entry in entries if entry.object == "broker-2" and "asked to end" in entry.observed]
 
 
 def test_whoever_ends_a_node_again_and_again_is_to_stop_that_and_nothing_else_helps() -> None:
@@ -45,14 +45,14 @@ def test_whoever_ends_a_node_again_and_again_is_to_stop_that_and_nothing_else_he
         f"(SIGTERM) 3 times within 31 s, the last time at 18:57:31, by the clock of its log; it was started again by {PROBE}"
         in (entry.observed)
     )
-    assert entry.fix.startswith("Find who does that, and switch it off")
+    assert entry.fix.startswith("Find what does that, and switch it off")
     assert "Give it a minute" not in entry.fix
 
 
 def test_one_restart_by_somebody_is_told_beside_what_the_node_lacks() -> None:
     (entry,) = told(starting(2), ended(0), started(2), by="")
     assert "(SIGTERM) at 18:57:00, by the clock of its log; it was started again" in entry.observed
-    assert "Give it a minute" in entry.fix
+    assert "Wait a minute" in entry.fix
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_what_a_roll_of_ours_has_restarted_was_restarted_by_nobody_else() -> Non
     assert told(with_part(ours, 2, process=process), *lines)
     again = told(with_part(ours, 2, process=process), *lines, ended(100), started(102))
     assert all("(SIGTERM) at 18:58:40" in entry.observed for entry in again), "the first was the roll's own"
-    assert any("Give it a minute" in entry.fix for entry in again)
+    assert any("Wait a minute" in entry.fix for entry in again)
     unproven = mark_of("b", before_identity="old")
     assert not told(with_file(starting(2), 2, "broker.id=2\n", unproven), *lines)
 
 
 def test_the_signal_is_told_that_came() -> None:
     (entry,) = told(starting(2), ended(0).replace("SIGTERM", "SIGINT"), started(2))
-    assert "told to end (SIGINT)" in entry.observed
+    assert "asked to end (SIGINT)" in entry.observed
 
 
 def test_of_a_node_that_is_down_its_end_is_told_elsewhere() -> None:

@@ -100,7 +100,7 @@ def test_a_node_whose_pid_file_somebody_has_taken_away_is_not_to_be_stopped() ->
 
 def test_a_connection_that_has_the_port_is_no_listener() -> None:
     (sign,) = signs("broker-1", of(command="curl", peer="10.0.0.9:443"))
-    assert "near end of a connection to 10.0.0.9:443, by process 812 (curl): nobody listens there" in sign.observed
+    assert "local end of a connection to 10.0.0.9:443, by process 812 (curl): no process listens there" in sign.observed
     assert "ip_local_reserved_ports=3888" in sign.fix
 
 

@@ -118,7 +118,7 @@ def test_who_is_outvoted_is_to_be_stopped_and_nobody_is_to_connect_anew() -> Non
     ((code, about, observed, fix),) = entries({A: FOLLOWS, B: LEADS, C: OTHER_LEADS}, dict.fromkeys((A, B, C), Serving.YES))
     assert (code, about) == ("GF11", f"zookeeper {C}")
     assert f"{C} (leader, zxid 0x200000017, 252 znodes)" in observed
-    assert fix.startswith("Look again after half a minute")
+    assert fix.startswith("Check again after half a minute")
     assert "restart no broker and no controller" in fix
     assert f"Make sure first that {B}, {A} have the cluster" in fix
     assert f"Touch nothing of those. Stop {C}" in fix

@@ -62,9 +62,10 @@ BY_DECREE = frozenset({"address-space", "commit"})
 """Told wherever there is one: they forbid what would be there."""
 OF_A_MACHINE = frozenset({"machine-tasks", "machine-memory", "commit"})
 KILLED_FOR_MEMORY = (
-    "`journalctl -k` there says which process the kernel has killed for memory. Where it was this one, lower -Xmx, or give it "
-    "more: MemoryMax= of its unit (memory.max), which all in that control group share, or the machine. Else somebody has sent "
-    "kill -9. Then start it: it recovers its logs first."
+    "Run `journalctl -k` there: it shows which process the kernel has killed for memory. If it was this one, "
+    "lower -Xmx, or give it more memory: MemoryMax= of its unit (memory.max, which all processes in that "
+    "control group share), or the machine's. If it was not, find who sent kill -9. Then start the node: it "
+    "recovers its logs first."
 )
 
 
@@ -82,10 +83,10 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
     if kind in OF_OPENING and place.gatekeepers:
         yield Sign(
             f"There {' and '.join(place.gatekeepers)} is asked before files are opened, and may say no (fanotify)",
-            "Look first whether what it names is there, and can be read by others: then that was forbidden to it. A list of "
-            "allowed programs (fapolicyd: `fapolicyd --debug-deny`, `fapolicyd-cli --update` after files came anew) or an EDR: "
-            "its log says whom it has denied what. Have it allow the node's java Kafka's files; in that case put no "
-            "installation back, and restart no other node before.",
+            "Check that what it names exists and that others can read it: then the access was forbidden. Read the "
+            "log of what decides: a list of allowed programs (`fapolicyd --debug-deny`; `fapolicyd-cli --update` "
+            "after files were replaced) or an EDR. Allow the node's java to open Kafka's files. Reinstall nothing, "
+            "and restart no other node before that.",
         )
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)

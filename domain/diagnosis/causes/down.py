@@ -176,22 +176,22 @@ def _as_far_as_written(case: Case, view: NodeView, ending: Ending) -> Ending:
 MOMENT = timedelta(seconds=2)
 """Between two of them. The stamps of their logs are of one clock, and have whole seconds."""
 FIND_THE_HAND = (
-    "Find what has ended all of them, or it does so again: kafka-server-stop.sh signals every Kafka of its machine, though it "
-    "was called for one; a stop of the unit or container that they are in, or of the machine; a logout where processes of "
-    "users end with it (KillUserProcesses=, `loginctl enable-linger`). `journalctl` and `last` have that second. Then start "
-    "them, one after the other."
+    "Find what stopped all of them, or it does so again. kafka-server-stop.sh signals every Kafka of its "
+    "machine, even if it was called for one. Other causes are a stop of their unit, container or machine, or "
+    "a logout that ends a user's processes (KillUserProcesses=, `loginctl enable-linger`). `journalctl` and "
+    "`last` show that second. Then start them, one after the other."
 )
 LOOK_AT_VOLUMES = (
     "See first that all its volumes are mounted (`findmnt --verify`, `systemctl --failed`), and that its clock is right "
     "(`chronyc tracking`). "
 )
 FIND_THE_BOOT = (
-    "Then start them, one after the other: who was not told to end recovers its logs first. Find what has booted it, or it "
-    "does so again: `last -x`, the end of `journalctl -b -1`, /var/crash (a panic), a watchdog, the hypervisor or the BMC "
-    "(`ipmitool sel list`), updates that boot by themselves."
+    "Then start them, one after the other. A node that was not stopped in order recovers its logs first. "
+    "Find what rebooted the machine, or it happens again: `last -x`, the end of `journalctl -b -1`, "
+    "/var/crash (a panic), a watchdog, the hypervisor or the BMC (`ipmitool sel list`), automatic updates."
 )
 WAS_LOST = "the machine has crashed, was reset, or has lost its power"
-ENDED_IN_ORDER = "Before that all of them were told to end, and did so in order"
+ENDED_IN_ORDER = "Before that all of them were stopped in order"
 WITH_ITS_MACHINE = frozenset({KILLED.kind, CURT.kind, SILENT.kind, STOPPED.kind})
 """Kinds of endings that a boot may be behind."""
 
@@ -249,7 +249,7 @@ def _together(case: Case, ids: Sequence[int], at: datetime) -> Cause:
         *(reason for i in ids for reason in EXPLAINED_BY[case.spec.role(i)]),
         observed=f"their processes do not run: all {len(ids)} got a signal at {at:%H:%M:%S}, by the clock of their logs, and "
         "ended in order",
-        expected="they run, and whoever ends one does not end all",
+        expected="they run, and are not stopped together",
         fix=FIND_THE_HAND,
     )
 

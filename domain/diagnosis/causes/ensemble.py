@@ -123,9 +123,10 @@ def zookeeper_causes(case: Case) -> Iterator[Cause]:
             observed=why,
             expected="the ensemble answers",
             fix=(NEEDS_LOGIN if "RequireSasl" in why else "")
-            + "Every server of the ensemble that can be asked says that it serves: look at the credentials, the chroot, and "
-            "the znode that is named. Members that close connections at once have reached maxClientCnxns for our address "
-            "(`cons` says who holds them). Where nothing answers in time, the members may be losing each other: look again.",
+            + "Check the credentials, the chroot, and the znode that is named: every server of the ensemble that "
+            "answers says that it serves. Members that close connections immediately have reached maxClientCnxns for "
+            "our address (`cons` shows who holds them). If nothing answers in time, the members may be losing each "
+            "other: check again.",
         )
 
 
@@ -188,12 +189,12 @@ def _missing(case: Case) -> Iterator[Cause]:
 
 
 AWAIT_DELETION = (
-    "Let it finish: it ends once every broker that holds a replica serves. If it does not end, a broker or a log directory is "
-    "gone, or delete.topic.enable is false at the controller."
+    "Let it finish: it ends when every broker that holds a replica serves. If it does not end, a broker or a "
+    "log directory is gone, or delete.topic.enable is false at the controller."
 )
 BY_ZOOKEEPER = (
-    "in ZooKeeper (/admin), from which no controller takes orders since the copy: KRaft has the metadata. A tool that is older "
-    "than KRaft, or uses ZooKeeper (CMAK, --zookeeper), has written it"
+    "in ZooKeeper (/admin), from which no controller takes orders since the copy: KRaft has the metadata. A "
+    "tool that uses ZooKeeper (CMAK, --zookeeper) has written it"
 )
 NOBODYS_ORDER = (
     "Delete that znode (/admin/delete_topics/NAME, /admin/preferred_replica_election) before anything else: in a rollback the "
@@ -202,11 +203,11 @@ NOBODYS_ORDER = (
 )
 AWAIT_ELECTION = "Let it finish. If it does not end, it was begun while no controller was active: delete its znode once one is."
 RESTORE_TOPIC = (
-    "Deleting its znodes deletes no topic: brokers serve it until each restarts, and then take its replicas for strays. "
-    "Restart none. If it is wanted, write /brokers/topics/NAME and /brokers/topics/NAME/partitions/N/state again: topic_id "
-    "stands in partition.metadata of its directories, replicas and leaders are what kafka-topics.sh --describe shows now. Then "
-    "delete /controller, so that a controller reads them. If it is not wanted, write them all the same, and delete it with "
-    "kafka-topics.sh."
+    "Restart no broker. Deleting its znodes deletes no topic: brokers serve it until they restart, and then "
+    "treat its replicas as strays. If the topic is needed, write /brokers/topics/NAME and "
+    "/brokers/topics/NAME/partitions/N/state again: topic_id is in partition.metadata of its directories, "
+    "replicas and leaders are what kafka-topics.sh --describe shows. Then delete /controller, so that a "
+    "controller reads them. If it is not needed, write them too, and delete the topic with kafka-topics.sh."
 )
 
 
@@ -216,7 +217,7 @@ def forgotten_causes(case: Case) -> Iterator[Cause]:
         yield case.cause(
             "GF02",
             f"topic {some(case.hints.forgotten)}",
-            observed="brokers serve it, and ZooKeeper has nothing of it: somebody has deleted its znodes in /brokers/topics",
+            observed="brokers serve it, and ZooKeeper has nothing of it: its znodes in /brokers/topics were deleted",
             expected="every topic that brokers serve is in ZooKeeper",
             fix=RESTORE_TOPIC,
         )

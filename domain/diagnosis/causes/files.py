@@ -8,19 +8,20 @@ from domain.diagnosis.causes.case import Case, Cause
 from domain.observed.observation import NodeView, StorageState
 
 NO_VOLUME = (
-    "The broker runs, and its data is not there: look whether the volume is mounted (`findmnt`), and mount it, then restart "
-    "the broker. Put no meta.properties there meanwhile: it would start without its data."
+    "Check whether the volume is mounted (`findmnt`), mount it, then restart the broker. It runs, and its "
+    "data is not there. Write no meta.properties there meanwhile: it would start without its data."
 )
 EMPTY_OR_ABSENT = {StorageState.EMPTY: "is empty", StorageState.ABSENT: "is not there"}
 NOT_WITHOUT_DATA = (
-    "Do not start it as it is: its data is not where it was. Look whether the volume is mounted (`findmnt`, /etc/fstab, "
-    "`systemctl --failed`), and mount it; format nothing, and put no meta.properties there: it would start without its data. "
-    "Only where that is gone for good does it begin anew: a broker once every partition of it is in sync elsewhere, a "
-    "controller once all others are caught up. Then: "
+    "Do not start it as it is: its data is not where it was. Check whether the volume is mounted (`findmnt`, "
+    "/etc/fstab, `systemctl --failed`), and mount it. Format nothing, and write no meta.properties there: it "
+    "would start without its data. Only if the data is gone for good may the node start empty: a broker when "
+    "every partition of it is in sync elsewhere, a controller when all others are caught up. Then: "
 )
 UNCOVER = (
-    "Unmount that (`umount {path}`, where nothing has it open) while {name} runs, and take it out of /etc/fstab or of whatever "
-    "mounts it: all its data is beneath. Format nothing there, and restart {name} only after that."
+    "Unmount that (`umount {path}`, if no process has it open) while {name} runs, and remove it from "
+    "/etc/fstab or from what mounts it: all its data is beneath. Format nothing there, and restart {name} "
+    "only after that."
 )
 OTHER_CLUSTER = (
     "Touch none of these files, and restart nothing: the nodes agree, so the specification is of another cluster, or has a "

@@ -68,9 +68,9 @@ def how_to_lift(limit: ConnectionLimit) -> str:
     else:
         change = f"--entity-type {kind} {entity} --delete-config {limit.key}"
     return (
-        "Raise or remove it, without a restart, which makes everybody connect anew: kafka-configs.sh --bootstrap-server … "
-        f"--alter {change}. That has to connect too, and may need some tries. If somebody meant it against a client, give it "
-        "to that one's address alone (--entity-type ips --entity-name ADDRESS)."
+        f"Raise or remove it: kafka-configs.sh --bootstrap-server … --alter {change}. That has to connect too, "
+        "and may need some tries. Do not restart a broker: all clients would connect again. If the limit was "
+        "meant for one client, set it for that address alone (--entity-type ips --entity-name ADDRESS)."
     )
 
 
@@ -88,12 +88,12 @@ class Serving(StrEnum):
     YES = "serves"
     LEADS = "serves, and leads the others"
     ALONE = "is standalone: it serves a tree of its own, and answers who asks it as if that were the cluster's"
-    NO = "answers, and serves nobody: it has no quorum"
-    SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
+    NO = "answers, and serves no client: it has no quorum"
+    SILENT = "accepts connections and does not answer: its process or its disk is unresponsive"
     BUSY = "answers, and has over a hundred requests waiting: its disk, or the network between the members, does not keep up"
     STUCK = (
-        "answers, and has committed nothing for a second, though requests wait: its disk hangs, or those of a majority, or a "
-        "thread of the leader stands"
+        "answers, and has committed nothing for a second, though requests wait: its disk hangs, or the disks of "
+        "a majority, or a thread of the leader"
     )
     REFUSED = "accepts no connection"
     UNREACHED = "is not reached: a firewall, a route, a name, or its machine"

@@ -21,22 +21,23 @@ ADVERTISED = "advertised.listeners"
 CLOSES = "closes our connection"
 """Of who accepts one: what a broker does that holds connections back."""
 LATE = (
-    "Every bootstrap server accepts connections. Where no answer comes in time: security.protocol in client_properties that is "
-    "not the listener's, a quota that starves us (request_percentage in /config/clients and /config/users), or a broker that "
-    "has no thread left for requests (RequestHandlerAvgIdlePercent, pauses of its garbage collector, its disk). Where "
-    "connections are closed: max.connections and max.connections.per.ip, in the brokers' files and in /config/brokers. Where "
-    "the answer is an error of the broker's own: its log has it whole, for instance a znode that it may not read (NoAuth)."
+    "If no answer comes in time, check security.protocol in client_properties against the listener. Check "
+    "the quotas (request_percentage in /config/clients and /config/users). Check whether a broker has no "
+    "thread left for requests (RequestHandlerAvgIdlePercent, garbage collection, its disk). If connections "
+    "are closed, check max.connections and max.connections.per.ip in the brokers' files and in "
+    "/config/brokers. If the answer is a broker's own error, read its log, for instance for a znode that it "
+    "may not read (NoAuth)."
 )
 SHARED_OUT = (
-    "Something on the way shares connections out by their ports, and one of its parts passes nothing: a link of a bond or port "
-    "channel (LAG) that is still in the bundle, one of several equal routes (ECMP), a node of a balancer or a firewall. Take "
-    "that out (`cat /proc/net/bonding/*`, counters of the switch's ports; `nc -zv -p PORT` with one port after another shows "
-    "which are hit). Or something lets only so many new connections through: a firewall's limit of SYN packets, a queue of "
-    "connections that is full (`ss -ltn` there: Recv-Q above Send-Q). A restart of the broker helps in none of these."
+    "Find the part of the way that passes nothing, and remove it: a link of a bond or port channel (LAG), "
+    "one of several equal routes (ECMP), a node of a balancer or a firewall. `cat /proc/net/bonding/*`, the "
+    "counters of the switch's ports, and `nc -zv -p PORT` with one port after another show which. Or "
+    "something limits new connections: a firewall's limit of SYN packets, a full queue of connections (`ss "
+    "-ltn` there: Recv-Q above Send-Q). A restart of the broker does not help."
 )
 REFUSED = (
-    "Correct user, password, certificates or protocol there; they are read anew with every look. Where the login is right, let "
-    "that user DESCRIBE the cluster and all topics, and DESCRIBE_CONFIGS of the topics."
+    "Correct user, password, certificates or protocol there; they are read with every observation. If the "
+    "login is right, let that user DESCRIBE the cluster and all topics, and DESCRIBE_CONFIGS of the topics."
 )
 
 
@@ -77,10 +78,10 @@ def _of_another(case: Case, broker_id: int, asked: Asked) -> Cause:
         WaitReason.BROKERS_NOT_REGISTERED,
         observed=f"at its address {asked.address} {asked.why}: what is sent to {name} there never arrives, its leaderships and "
         "its followers' requests among it",
-        expected=f"{name} itself answers at the address that others are told",
-        fix=f"Correct what leads there: the target of a load balancer, a proxy or a forwarded port, a record of the name "
-        f"service, an address that has been given away, or {ADVERTISED} of {name}. Restart no broker: each is well, and it "
-        "takes replicas out of sync that are left.",
+        expected=f"{name} itself answers at the address that it advertises",
+        fix="Correct what leads there: the target of a load balancer, a proxy or a forwarded port, a DNS record, an "
+        f"address that was given away, or {ADVERTISED} of {name}. Restart no broker: each is healthy, and a "
+        "restart takes more replicas out of sync.",
         is_proved=True,
     )
 
@@ -90,7 +91,10 @@ def _of_some_connections(case: Case, broker_id: int, found: Mapping[str, tuple[i
         return _of_resets(case, broker_id, cut)
     shut = [address for address in unheard if address not in found]
     none = f". At {some(shut)} none gets through" if shut else ""
-    told = [f"of {of} connections that were begun to {at} at once {through} got through" for at, (through, of) in found.items()]
+    told = [
+        f"{through} of {of} connections that were opened to {at} at the same time got through"
+        for at, (through, of) in found.items()
+    ]
     return case.cause(
         WaitReason.PART_UNKNOWN,
         case.broker_name(broker_id),
@@ -111,10 +115,10 @@ def _of_resets(case: Case, broker_id: int, addresses: list[str]) -> Cause:
         observed=f"its process serves, and connections to {some(addresses)} are reset as soon as they are made, before "
         "anything is said: that is not Kafka, which waits for the first word",
         expected="connections that stay open",
-        fix=f"Find who resets them, on the machine of {name} and on the way to it, and stop that: a script, a cron job or a "
-        "tool that kills connections (`ss -K`, tcpkill, conntrack -D), a firewall's REJECT with tcp-reset, an intrusion "
-        f"prevention, a balancer without a backend. `tcpdump -nei any 'tcp[tcpflags] & tcp-rst != 0 and port {ports}'` shows "
-        f"each reset and from which machine it comes. There is nothing to mend in {name}: leave it running.",
+        fix=f"Find what resets them, on the machine of {name} and on the way to it: a tool that kills connections "
+        "(`ss -K`, tcpkill, conntrack -D), a firewall's REJECT with tcp-reset, an intrusion prevention, a "
+        f"balancer without a backend. `tcpdump -nei any 'tcp[tcpflags] & tcp-rst != 0 and port {ports}'` shows "
+        f"each reset and from which machine it comes. Leave {name} running: nothing is wrong with it.",
         is_proved=True,
     )
 
@@ -130,7 +134,7 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
             WaitReason.PART_UNKNOWN,
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
-            observed=f"its process serves, and nobody is accepted at {given}: {lost.in_words}",
+            observed=f"its process serves, and no connection to {given} is accepted: {lost.in_words}",
             expected="the addresses that it listens at are its machine's",
             fix=lost.fix(name),
             is_proved=True,
@@ -141,8 +145,8 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
             WaitReason.PART_UNKNOWN,
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
-            observed=f"its process serves, and at {given}{whence} nobody is accepted within two seconds: the way there and "
-            f"back takes {seconds:.1f} s, by TCP's own clock in connections that are open",
+            observed=f"its process serves, and no connection to {given}{whence} is accepted within two seconds: the way there "
+            f"and back takes {seconds:.1f} s, by TCP's own clock in open connections",
             expected="answers within milliseconds between the machines of a cluster",
             fix=NEARER,
             is_proved=True,
@@ -155,8 +159,8 @@ def _of_addresses(case: Case, broker_id: int, addresses: tuple[str, ...]) -> Cau
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
-        observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
-        f"within two seconds{full}{door.observed if door is not None else ''}",
+        observed=f"its process serves and advertises {given}{whence}, and no connection there is accepted within two "
+        f"seconds{full}{door.observed if door is not None else ''}",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
         fix=WIDEN if queues else _unset(case, broker_id) if is_set else _opened(case, broker_id, given, door),
     )
@@ -296,7 +300,7 @@ def _refused(case: Case, told: Unanswered) -> Cause:
         WaitReason.PART_UNKNOWN,
         "kafka client_properties",
         observed=told.why,
-        expected="brokers let keeperless-activities in, and tell it everything",
+        expected="brokers let keeperless-activities in, and answer all its requests",
         fix=f"kafka.client_properties of the cluster's specification is {reference or 'not given'}. {REFUSED} To name "
         f"another file: {HOW_TO_CORRECT}",
     )
@@ -306,8 +310,8 @@ def _unreached(case: Case, address: str) -> Cause:
     return case.cause(
         WaitReason.PART_UNKNOWN,
         f"kafka {address}",
-        observed="every broker's process serves, and nobody accepts a connection there within two seconds, so that not every "
-        "broker can be asked",
+        observed="every broker's process serves, and no connection there is accepted within two seconds, so that not "
+        "every broker can be asked",
         expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
         fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full, a link that is. Where "
         "it is no broker's, kafka.bootstrap_servers is wrong: " + HOW_TO_CORRECT + " Replicas that are led there lag until "
@@ -334,9 +338,9 @@ def _disagreement(case: Case, told: Unanswered, broker_id: int) -> Cause:
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         observed=told.why + leaders_word(case, broker_id) + complaints(case, broker_id),
         expected="all brokers list the same brokers",
-        fix="After a broker has started or ended they differ for some seconds: look again. If it lasts, the one that lists too "
-        "few or too many hears from no controller: look in its log for its session with ZooKeeper, and for `could not be "
-        f"established`. Mend that, or {restart_of(case, broker_id)}.",
+        fix="Check again: after a broker has started or ended they differ for some seconds. If it lasts, the one "
+        "that lists too few or too many hears from no controller: look in its log for its session with "
+        f"ZooKeeper, and for `could not be established`. Fix that, or {restart_of(case, broker_id)}.",
     )
 
 

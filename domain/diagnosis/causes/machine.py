@@ -145,9 +145,9 @@ LATELY = timedelta(minutes=3)
 TO_THE_START = timedelta(minutes=1)
 """From the signal on. Who starts it later may be somebody who has looked at it."""
 SWITCH_OFF = (
-    "Find who does that, and switch it off until the migration has ended: a liveness probe or health check (one that was made "
-    "for brokers never finds a controller well, which has no listener for clients), a watchdog, a supervisor (Restart=), "
-    "configuration management. Nothing need be wrong with the node itself."
+    "Find what does that, and switch it off until the migration has ended: a liveness probe or health check "
+    "(one for brokers never finds a controller healthy, which has no listener for clients), a watchdog, a "
+    "supervisor (Restart=), configuration management. The node itself may be healthy."
 )
 
 
@@ -171,7 +171,7 @@ def _in_words(ends: Sequence[End]) -> str:
     last = f"at {at:%H:%M:%S}, by the clock of its log"
     seconds = (at - ends[0][1]).total_seconds()
     times = f"{len(ends)} times within {seconds:.0f} s, the last time {last}" if len(ends) > 1 else last
-    return f"by nobody of ours it was told to end ({signal}) {times}; it was started again"
+    return f"not by Keeperless, it was asked to end ({signal}) {times}; it was started again"
 
 
 def _was_proven(view: NodeView) -> bool:
@@ -198,11 +198,12 @@ def restarts_in(lines: Sequence[str]) -> list[End]:
 ENOUGH = 2
 """One may be late by itself: a log that is large, a JVM that hangs."""
 WHAT_HANGS = (
-    "Look at its load first (`uptime`): where that is far above the number of its processors, everything there is late, and "
-    "nothing else is wrong. Else run there by hand, as keeperless-activities' user, what programs need before they begin: "
-    "`id`, `getent passwd`, `python3 -c 1`, `sudo -n true`, and see which hangs. Mend what that waits for: the service that "
-    "knows users and groups (sssd, LDAP, winbind, nscd; /etc/nsswitch.conf), a network file system (a home, a log), a shell's "
-    "start-up file or a wrapper around python3, an agent that checks what is run. The step goes on by itself then."
+    "First check its load (`uptime`): if that is far above the number of its CPUs, everything there is late, "
+    "and nothing else is wrong. If not, run there by hand, as the user of keeperless-activities, what "
+    "programs need before they begin: `id`, `getent passwd`, `python3 -c 1`, `sudo -n true`, and see which "
+    "hangs. Fix what that waits for: the service for users and groups (sssd, LDAP, winbind, nscd; "
+    "/etc/nsswitch.conf), a network file system, a shell's start-up file, a wrapper around python3, an agent "
+    "that checks programs. The step then continues by itself."
 )
 
 
@@ -220,7 +221,7 @@ def stranded(case: Case) -> Iterator[tuple[str, Sign]]:
             told = ", ".join(sorted(late))
             yield (
                 name,
-                Sign(f"a step waits for it, and programs that are run on its machine do not come back: {told}", WHAT_HANGS),
+                Sign(f"a step waits for it, and programs that run on its machine do not end: {told}", WHAT_HANGS),
             )
 
 
@@ -256,7 +257,8 @@ def signs_of_holders(case: Case, name: str) -> Iterator[Sign]:
         whose = _whose(case, name, found)
         if found.peer is not None:
             yield Sign(
-                f"port {found.port} is the near end of a connection to {found.peer}{_by_process(found)}: nobody listens there",
+                f"port {found.port} is the local end of a connection to {found.peer}{_by_process(found)}: no process "
+                "listens there",
                 f"Start it again: such a connection ends by itself. Keep the port out of those that the kernel gives away: "
                 f"net.ipv4.ip_local_reserved_ports={found.port} (sysctl), or a listener below net.ipv4.ip_local_port_range.",
             )
@@ -285,7 +287,7 @@ def _of_its_own(case: Case, view: NodeView, found: PortHolder) -> Sign | None:
         return None
     pid_file = case.spec.node(view.id).driver.service.pid_file
     return Sign(
-        f"its earlier process answers there{_by_process(found)}: only its pid file is gone, or was written by somebody",
+        f"its earlier process answers there{_by_process(found)}: only its pid file was deleted, or written by other means",
         f"Write its number back: `echo {found.pid} > {pid_file}`. Stop nothing. Find who takes such files away, or it happens "
         "again: a cleaner of old files (systemd-tmpfiles, tmpwatch), a restore, a deployment.",
         is_cure=True,
@@ -299,8 +301,9 @@ def _of_unowned(found: PortHolder) -> Sign:
         return Sign(who, "")
     return Sign(
         f"{who}, started by {found.started_by}",
-        f"First switch off {found.started_by}, until the migration has ended: a supervisor (monit, supervisord), a unit's "
-        "Restart=, a watchdog or a person starts the node besides, and whoever is first has its directory and its ports.",
+        f"First switch off {found.started_by}, until the migration has ended: a supervisor (monit, supervisord), "
+        "a unit's Restart=, a watchdog or a person also starts the node, and the first one has its directory and "
+        "its ports.",
     )
 
 

@@ -24,38 +24,40 @@ from domain.observed.ensemble import are_alike, counts_of
 from domain.waits import WaitReason
 
 BARE = (
-    "Do not start it as it is: members without data that are a majority make an empty ensemble, and the cluster's metadata is "
-    "gone. Look whether its dataDir is mounted, and is the one of before. Where its data is gone, start the members that have "
-    "theirs first; once those have a quorum, start it: it fetches all from their leader."
+    "Do not start it as it is: members without data that are a majority make an empty ensemble, and the "
+    "cluster's metadata is lost. Check whether its dataDir is mounted, and is the same as before. If its "
+    "data is gone, start the members that have theirs first. When those have a quorum, start this one: it "
+    "fetches all data from their leader."
 )
 MAKE_ROOM = (
-    "A member writes each transaction down before it agrees to it, and ends where it cannot. Make room on that volume, in "
-    "bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of its own files take away only old ones, by zkCleanup.sh "
-    "-n 3 (autopurge.purgeInterval does so for good). Then start it, where it does not run."
+    "Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Delete only "
+    "old files of its own, by zkCleanup.sh -n 3 (autopurge.purgeInterval does so for good). Then start it if "
+    "it does not run. A member writes each transaction before it agrees to it, and ends if it cannot."
 )
 CURES = {
-    Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
+    Serving.SILENT: "Check whether its process is stopped (kill -CONT) or its disk hangs. If not, restart it.",
     Serving.REFUSED: "Start it; its log says why it ended.",
     Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
-    Serving.STUCK: "Look at the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or "
-    "on a network that is gone; it goes on by itself once a majority can write. Where no disk hangs, look at the threads of "
-    "the one that leads (`srvr` says Mode: leader; `jcmd PID Thread.print`): where one of them waits for a lock that nobody "
-    "gives back, restart that one server, and another member leads.",
+    Serving.STUCK: "Check the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or on a "
+    "network that is gone. The ensemble continues by itself when a majority can write. If no disk hangs, "
+    "check the leader's threads (`srvr` shows Mode: leader; `jcmd PID Thread.print`). If one of them waits "
+    "for a lock that is never released, restart that one server, and another member leads.",
     Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     Serving.NO: "Look at its log, and whether the members reach each other's quorum and election ports.",
 }
 """Where nothing more is known."""
 BEFORE_ALL_ELSE = (
-    "Do this before anything else that is told of znodes: whoever's session is at such a member takes for gone what only "
-    "it lacks. "
+    "Do this before any other fix of znodes: a client whose session is at such a member takes as missing "
+    "what only that member lacks. "
 )
 EMPTIED_BY_HAND = (
     "stop that one server, move the version-2 directories of its dataDir and dataLogDir aside (keep them, and myid), and "
     "start it"
 )
 TO_BE_MENDED = (
-    "Look first what only it has (zkCli.sh -server MEMBER ls -R /, there and at another one): that will be gone. Then, "
-    f"while all others serve (srvr), never two at once: {EMPTIED_BY_HAND}: it takes a snapshot from the leader."
+    "First check what only it has (zkCli.sh -server MEMBER ls -R /, there and at another one): that will be "
+    f"lost. Then, while all others serve (srvr), one member after the other: {EMPTIED_BY_HAND}: it takes a "
+    "snapshot from the leader."
 )
 TO_BE_COMPARED = (
     f"{MOVE_NOTHING_YET}zkCli.sh -server MEMBER ls -R / at each, stat of what only some have; and who was started alone, or "
@@ -78,9 +80,9 @@ def alone(case: Case, address: str) -> Cause:
         WaitReason.BROKERS_NOT_REGISTERED,
         observed=f"it {case.hints.servers[address]}",
         expected="every member of the ensemble follows its leader, or leads it",
-        fix="Stop it now: brokers and clients whose session it has are cut off from the others. Its zoo.cfg has lost its "
-        "server.N lines, or it was started with another file: put that right, set its version-2 directory aside (it has what "
-        "nobody else knows of), and start it: it copies the tree from the leader.",
+        fix="Stop it now: brokers and clients whose session it has are cut off from the others. Its zoo.cfg has lost "
+        "its server.N lines, or it was started with another file: correct that. Move its version-2 directory "
+        "aside (it has what no other member has), and start it: it copies the tree from the leader.",
     )
 
 
@@ -130,7 +132,7 @@ def _differing_by_their_logs(case: Case) -> Iterator[Cause]:
             f"zookeeper {', '.join(said)}",
             observed=f"it has another tree than the leader{_words_of(said)}",
             expected=OTHER_TREE.expected,
-            fix=f"{BEFORE_ALL_ELSE}{OTHER_TREE.fix} {ONCE_COMPARED} Its log says so until it is started anew.{_then(case)}",
+            fix=f"{BEFORE_ALL_ELSE}{OTHER_TREE.fix} {ONCE_COMPARED} Its log says so until it is restarted.{_then(case)}",
         )
 
 
@@ -163,13 +165,13 @@ def emptied(case: Case, address: str) -> Cause:
     return case.cause(
         "GF11",
         f"zookeeper {address}",
-        observed="it serves, and in its dataDir/version-2 is no snapshot: somebody has deleted its files under it, or it has "
-        "its data elsewhere than the cluster's specification says",
+        observed="it serves, and in its dataDir/version-2 is no snapshot: its files were deleted while it ran, or its "
+        "data is elsewhere than the cluster's specification says",
         expected="what it serves is on its disk",
-        fix="Stop no member yet: where others have lost their files too, the data is in their memory only. Keep away what "
-        "deletes there (tmpreaper, systemd-tmpfiles, cron). Then, while all others serve, put back dataDir and myid where they "
-        "are gone, and restart this one: it fetches all from the leader, and writes it. The next one only once it follows "
-        "(srvr).",
+        fix="Stop no member yet: if others have lost their files too, the data is in their memory only. Stop what "
+        "deletes there (tmpreaper, systemd-tmpfiles, cron). Then, while all others serve, restore dataDir and "
+        "myid if they are gone, and restart this one: it fetches all data from the leader, and writes it. Take "
+        "the next one only when this one follows (srvr).",
     )
 
 
@@ -188,7 +190,7 @@ def member_cause(case: Case, address: str, *, is_lost: bool) -> Cause:
     lies, cure = _of_files(case, address, is_lost=is_lost)
     ended = _ended(case, address) if not known_cure else None
     busiest = ", ".join(case.hints.busiest) if serving in {Serving.BUSY, Serving.STUCK} else ""
-    asking = f"Of all clients ask most: {busiest}" if busiest else ""
+    asking = f"The clients with the most requests are {busiest}" if busiest else ""
     told = [f"it {serving}", f"Its log says: {words}" if words else "", ended.observed if ended else "", asking, lies, risk]
     usual = ended.fix if ended else "" if is_elsewhere else CURES[serving]
     return case.cause(
@@ -197,7 +199,7 @@ def member_cause(case: Case, address: str, *, is_lost: bool) -> Cause:
         *([WaitReason.PART_UNKNOWN] if is_lost else []),
         observed=". ".join(filter(None, told)) + ".",
         expected="every member of the ensemble serves, until finalize",
-        fix=f"{cure or known_cure or usual} Without ZooKeeper's quorum there is no way back.".lstrip(),
+        fix=f"{cure or known_cure or usual} Without ZooKeeper's quorum a rollback is not possible.".lstrip(),
     )
 
 
@@ -244,5 +246,5 @@ def _of_files(case: Case, address: str, *, is_lost: bool) -> tuple[str, str]:
         return f"No room is left for {' and '.join(own.full)}{held.observed}", f"{held.fix}{MAKE_ROOM}"
     if own.read_only:
         sign = read_only(own.read_only)
-        return sign.observed, f"{sign.fix} Then start it, where it does not run."
+        return sign.observed, f"{sign.fix} Then start it if it does not run."
     return "", ""

@@ -82,12 +82,13 @@ def _elections(case: Case, epochs: int) -> Cause:
         WaitReason.QUORUM_TOO_THIN,
         WaitReason.BROKERS_NOT_REGISTERED,
         *case.facts.holds_up.get("no-stable-leader", ()),
-        observed=f"its controllers elect without an end: {epochs} epochs within the last minute"
+        observed=f"its controllers keep electing: {epochs} epochs within the last minute"
         + complaints(case, *(c.id for c in case.spec.controllers)),
         expected="one leader that stays",
-        fix="Each time the leader was not heard for controller.quorum.fetch.timeout.ms (2 s by default), or no majority "
-        "agreed within controller.quorum.election.timeout.ms (1 s): where the controllers' files have less, take that out. "
-        "Else look at their disks (every vote is flushed), their garbage collection, and the links between them.",
+        fix="If the controllers' files set controller.quorum.fetch.timeout.ms (2 s by default) or "
+        "controller.quorum.election.timeout.ms (1 s) lower, remove that. If not, check their disks (every vote "
+        "is flushed), their garbage collection, and the links between them. An election begins each time the "
+        "leader was not heard, or no majority agreed, within those times.",
     )
 
 
@@ -105,13 +106,12 @@ def _unreached_controllers(case: Case) -> Iterator[Cause]:
                 WaitReason.CONTROLLERS_NOT_READY,
                 name,
                 WaitReason.QUORUM_TOO_THIN,
-                observed=f"it runs, and nobody accepts a connection at {address} within two seconds: it may follow, and can "
+                observed=f"it runs, and no connection to {address} is accepted within two seconds: it may follow, and can "
                 "neither vote nor lead" + (door.observed if door is not None else ""),
                 expected="brokers, the other controllers and keeperless-activities reach every controller",
                 fix=f"{door.fix if door is not None else ''}Open {address} for them: a firewall, or the listener's address. "
-                "Restart no other controller "
-                "before: this one does not count in the majority, and neither finalisation nor a failover of ours goes on. "
-                "Brokers are restarted meanwhile, as long as a controller leads.",
+                "Restart no other controller before: this one does not count in the majority, and neither finalisation "
+                "nor a failover by Keeperless proceeds. Brokers are restarted meanwhile, as long as a controller leads.",
             )
 
 

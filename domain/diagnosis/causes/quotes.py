@@ -106,11 +106,11 @@ def before_more_heap(case: Case, kind: str) -> str:
     if kind != OUT_OF_MEMORY.name or kafka is None or kafka.partition_count > FEW_PARTITIONS:
         return ""
     return (
-        f"The metadata of {kafka.partition_count:,} partitions do not fill a heap: look first for what does. Whoever connects "
-        "to its listener and does not speak Kafka (a scanner for vulnerabilities, a health check, a client with a TLS that it "
-        "has not got) has it reserve up to socket.request.max.bytes (100 MiB) for each connection, and so do large requests: "
-        "see who connects there (`ss -tn`, the firewall's log, the scanner's schedule), keep that from its port, or lower "
-        "socket.request.max.bytes. If it is none of that: "
+        f"First find what fills the heap: the metadata of {kafka.partition_count:,} partitions do not. A client "
+        "that connects to its listener and does not speak Kafka makes it reserve up to socket.request.max.bytes "
+        "(100 MiB) for each connection: a vulnerability scanner, a health check, a wrong TLS setting. A large "
+        "request does so too. See which hosts connect there (`ss -tn`, the firewall's log, the scanner's "
+        "schedule). Keep them from its port, or lower socket.request.max.bytes. If it is none of that: "
     )
 
 
@@ -144,11 +144,12 @@ def cut_off(lines: Sequence[str]) -> Found | None:
 
 
 TIMERS_STAND = (
-    "Their timers go by that clock, and stand until it is where it was: until then none of them begins an election. Look which "
-    "time is right (`chronyc tracking`, `timedatectl`: an RTC in local time, chrony's makestep, a machine that was resumed). "
-    "Where the time of before was, set the clock right, and they go on by themselves. Where that of now is, wait so long, or "
-    "restart these controllers, one after the other: nobody leads that could be missed. If it is only the end of summer time, "
-    "when logs go back by an hour, and no clock was set: check that the controllers reach each other's listeners."
+    "Check which time is right (`chronyc tracking`, `timedatectl`: an RTC in local time, chrony's makestep, "
+    "a resumed machine). If it is the earlier clock, set the clock right: they continue by themselves. If it "
+    "is the present one, wait that long, or restart these controllers one after the other: there is no "
+    "leader to lose. Raft's timers follow that clock, and no election begins before it is where it was. If "
+    "it is only the end of summer time, when logs go back by an hour, check that the controllers reach each "
+    "other's listeners."
 )
 
 

@@ -55,11 +55,11 @@ def unresolved_cause(case: Case) -> Cause:
         *([WaitReason.PART_UNKNOWN] if case.observation.unanswered else []),
         *(OF_OTHERS if parts or any(map(case.is_unresolved, nodes)) else ()),
         observed=told[:1000],
-        expected="its machine resolves every name that it is to ask at, at once",
-        fix="Nothing is known of who has that name; restart nobody. On the machine of keeperless-activities: `getent hosts "
-        "NAME`, `resolvectl status`, /etc/resolv.conf (a first nameserver that is dead makes every name late), /etc/hosts, the "
-        "zone. Clients and nodes may have the same trouble. If the name is wrong where it was given to us: "
-        f"{HOW_TO_CORRECT}",
+        expected="its machine resolves every name that it needs, without delay",
+        fix="Restart no node: its state is not known. On the machine of keeperless-activities check `getent hosts "
+        "NAME`, `resolvectl status`, /etc/resolv.conf (a dead first nameserver makes every name late), "
+        "/etc/hosts, the zone. Clients and nodes may have the same trouble. If the name in the specification is "
+        f"wrong: {HOW_TO_CORRECT}",
     )
 
 
@@ -73,8 +73,8 @@ def lacking_cause(case: Case) -> Cause:
         *OF_OTHERS,
         observed="; ".join(parts)[:1000],
         expected="it can connect to every node",
-        fix="Nothing is known of who is asked; restart none of them. It goes on by itself once keeperless-activities has what "
-        "it lacks: look what uses that up on its machine.",
+        fix="Restart none of them: their state is not known. Find what uses up what keeperless-activities lacks on "
+        "its machine. It continues by itself when it has that.",
     )
 
 
@@ -109,12 +109,12 @@ ENDPOINTS = {
 }
 """How the endpoint of a node's metrics behaves where nobody hangs, and what to do."""
 SLOW_PAGE = (
-    "Either the page takes longer than that: narrow what the agent reads to what is asked (includeObjectNames of the JMX "
-    "exporter: kafka.server:type=KafkaServer,*, kafka.server:type=ReplicaManager,*, kafka.server:type=raft-metrics, "
-    "kafka.server:type=app-info,*, kafka.controller:type=KafkaController,*), and let fewer others ask at a time (`ss -tn` "
-    "shows them). Where most of the page is client ids, an application makes one of its own for each connection: have it use "
-    "one for all, or take the quota of all clients away; what it has made goes an hour after. Or the node hangs: look at its "
-    "log, and whether its heap is full."
+    "If the page takes long, limit what the agent reads to what is asked (includeObjectNames of the JMX "
+    "exporter: kafka.server:type=KafkaServer,*, kafka.server:type=ReplicaManager,*, "
+    "kafka.server:type=raft-metrics, kafka.server:type=app-info,*, kafka.controller:type=KafkaController,*). "
+    "Let fewer clients read it at the same time (`ss -tn` shows them). If most of the page is client ids, "
+    "let the application use one id for all connections, or remove the quota of all clients. If the page is "
+    "short, the node may hang: check its log, and whether its heap is full."
 )
 NOBODY_THERE = (
     "Look whether it hangs (its log, a heap that is full), and whether the exporter's port is open from the host of "
@@ -164,18 +164,19 @@ def _numbers(case: Case, host: str) -> set[Number]:
 def _nowhere(listens: str, port: int) -> Door:
     return Door(
         f". Its process listens at {listens}, and at no port {port}",
-        "Who answered there before may never have been that process: a proxy, a sidecar or a forwarded port before it that has "
-        "ended is to be started again, and there is nothing to mend in the node. Else it has not opened that port yet, or was "
-        "started with another: put that back. ",
+        "Check what answered there before: it may have been a proxy, a sidecar or a forwarded port that has "
+        "ended. Start that again; nothing is wrong with the node. If not, the node has not opened that port yet, "
+        "or was started with another one: restore the former one. ",
     )
 
 
 def _there(at: str, host: str) -> Door:
     return Door(
         f". Its process does listen there by now ({at}), so that its own machine takes connections",
-        "Ask again first: it may have begun only just now. Else look at the way to it, and not at the process: a firewall that "
-        f"turns away, or another machine that has {host} too (`ip neigh show` on the host of keeperless-activities says which "
-        "network card answers for it, `arping -D` on its own machine whether somebody else does). ",
+        "Ask again first: it may have begun only now. If not, check the way to it, and not the process. A "
+        f"firewall may reject, or another machine may have {host} too: `ip neigh show` on the host of "
+        "keeperless-activities shows which network card answers for it, `arping -D` on its own machine whether "
+        "another one does. ",
     )
 
 
@@ -272,8 +273,8 @@ def of_proxy_header(case: Case, broker_ids: Sequence[int]) -> tuple[str, str, st
             name = case.broker_name(broker_id)
             return (
                 name,
-                f"new connections to {name} do not begin with Kafka's protocol but with a header of the PROXY protocol, by the "
-                "size that its log tells (InvalidReceiveException), and it closes them",
+                f"new connections to {name} begin with a header of the PROXY protocol in place of Kafka's protocol, by "
+                "the size in its log (InvalidReceiveException), and it closes them",
                 PROXY_HEADER.fix,
             )
     return None

@@ -39,14 +39,15 @@ from domain.observed.observation import PartitionFault
 from domain.waits import WaitReason
 
 WHO_BEGINS_IT = (
-    " Where it comes again, somebody begins it: Cruise Control (topics __CruiseControlMetrics and "
-    "__KafkaCruiseControlPartitionMetricSamples say that it is there; POST /kafkacruisecontrol/stop_proposal_execution ends "
-    "what it is at, POST /kafkacruisecontrol/admin?disable_self_healing_for=… its self-healing), an operator, a script. Pause "
-    "it until finalize."
+    " If it comes again, something starts it: Cruise Control (topics __CruiseControlMetrics and "
+    "__KafkaCruiseControlPartitionMetricSamples show that it is there; POST "
+    "/kafkacruisecontrol/stop_proposal_execution ends its execution, POST "
+    "/kafkacruisecontrol/admin?disable_self_healing_for=… its self-healing), an operator, a script. Pause it "
+    "until finalize."
 )
 CANCEL_REASSIGNMENT = (
-    "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker that is gone, or "
-    f"a throttle.{WHO_BEGINS_IT}"
+    "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). If it does not end, a broker is "
+    f"gone, or there is a throttle.{WHO_BEGINS_IT}"
 )
 UNTHROTTLE = (
     "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
@@ -57,11 +58,11 @@ MUCH = 2e6
 """Bytes a second."""
 MOST_TOLD = 3
 SLOW_DOWN = (
-    "Where the number does not fall with the next looks, have whoever writes that pause until they are in sync, or limit it: "
-    "kafka-configs.sh --alter --entity-type clients --entity-name CLIENT (or --entity-type users) --add-config "
-    "producer_byte_rate=BYTES. Brokers with processors to spare may get more fetchers meanwhile, without a restart: "
-    "--entity-type brokers --entity-default --add-config num.replica.fetchers=4. Restart none of them: all that is written "
-    "meanwhile would be missing as well. The migration goes on by itself."
+    "If the number does not fall, pause what writes that until they are in sync, or limit it: "
+    "kafka-configs.sh --alter --entity-type clients --entity-name CLIENT (or --entity-type users) "
+    "--add-config producer_byte_rate=BYTES. Brokers with free CPUs can get more fetchers meanwhile, without "
+    "a restart: --entity-type brokers --entity-default --add-config num.replica.fetchers=4. Restart none of "
+    "them: they would miss even more. The migration continues by itself."
 )
 
 
@@ -72,13 +73,12 @@ def paces_in_words(paces: Sequence[Pace]) -> str:
 
 
 WIDEN = (
-    "Look again: where they are only catching up, the number falls. Where it does not, look at the link of its machine: "
-    "its speed and duplex (`ethtool DEVICE`: a port that has fallen back), what shapes it (`tc -s qdisc`), what else sends "
-    "there (`ip -s link`, a backup, a reassignment), and what the hypervisor or the network allows it; `ss -tino` there "
-    "shows delivery_rate, and whether the receiver is the limit (rwnd_limited). Replicas catch up by themselves once more "
-    "gets through than is written. Restart none of them: all that it missed meanwhile would have to come over the same "
-    "link. To give another broker the leadership (kafka-leader-election.sh, or a reassignment) takes its load away from "
-    "it."
+    "Check again: if they are only catching up, the number falls. If not, check the link of its machine: its "
+    "speed and duplex (`ethtool DEVICE`), what shapes it (`tc -s qdisc`), what else sends there (`ip -s "
+    "link`, a backup, a reassignment), and what the hypervisor or the network allows; `ss -tino` shows "
+    "delivery_rate, and whether the receiver limits it (rwnd_limited). Replicas catch up by themselves when "
+    "more gets through than is written. Restart none of them: all that it missed would use the same link. "
+    "Another leader (kafka-leader-election.sh, a reassignment) takes load away from it."
 )
 
 
@@ -107,22 +107,23 @@ def queues_of(case: Case, broker_id: int) -> list[str]:
 
 
 ELECT = (
-    "Bring back a broker that has their data: those that were in sync last. If all are up, elect leaders with "
-    "kafka-leader-election.sh."
+    "Start a broker that has their data: those that were in sync last. If all run, elect leaders with kafka-leader-election.sh."
 )
 NOT_TOLD = (
-    "Restart the active controller, {name}, and no broker: the next one tells brokers in migration mode all anew. Before that "
-    "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
+    "First fix what ZooKeeper has answered the active controller (the entry dual-write-not-current). Then "
+    "restart that controller, {name}, and no broker: the next one sends all metadata again to brokers in "
+    "migration mode."
 )
-UNTOLD_BROKERS = "Brokers in migration mode were not told of it"
-MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: "
+UNTOLD_BROKERS = "Brokers in migration mode did not get it"
+MEND_WHAT_THEY_SAY = "If one of the complaints explains it, fix that. If not: "
 NEEDS_START = frozenset(told.name for told in (LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL))
 """What a follower does not get over by itself."""
 UNTOLD = (
-    "It tells brokers whom to follow, and does not reach that one: look at the way there from {name}, to the listener that "
-    "brokers use among each other: a firewall in one direction, a name that {name} has resolved before it was changed, a "
-    "certificate or a login that {name} is not let in with. Mended, it goes on by itself. A restart of the follower mends "
-    "nothing; one of {name}, once all partitions can spare it, gives /controller to another broker, and may."
+    "Check the way from {name} to that broker's inter-broker listener: a firewall in one direction, a name "
+    "that {name} resolved before it changed, a certificate or a login that is not accepted. After that it "
+    "continues by itself. {name} sends brokers which leader to follow, and does not reach that one. A "
+    "restart of the follower does not help. A restart of {name}, when all partitions can spare it, gives "
+    "/controller to another broker, and may help."
 )
 UNLESS_UNCLEAN = (
     "nothing that was acknowledged is lost, unless unclean.leader.election.enable is true there (kafka-configs.sh --describe, "

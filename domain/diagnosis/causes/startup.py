@@ -39,9 +39,10 @@ def not_shown(case: Case, view: NodeView) -> str:
 
 
 LEFT_OUT_BY_KAFKA = (
-    "Kafka itself shows fewer gauges since: somebody has set that for brokers while they run. Take it back, which works at "
-    "once and restarts nothing: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
-    "--delete-config metrics.jmx.include,metrics.jmx.exclude (the one that is set). Agents and their files are not to blame."
+    "Remove that setting, which takes effect immediately and restarts nothing: kafka-configs.sh --alter "
+    "--entity-type brokers --entity-default (or --entity-name ID) --delete-config "
+    "metrics.jmx.include,metrics.jmx.exclude (the one that is set). Kafka itself has shown fewer gauges "
+    "since it was set for running brokers. Agents and their files are not the cause."
 )
 
 
@@ -59,14 +60,15 @@ def unmeasured(case: Case, view: NodeView, missing: str, code: WaitReason = Wait
         code,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
-        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {lacks}",
+        observed=f"its process runs, and its metrics endpoint lacks what says whether it serves: {lacks}",
         expected="Kafka's own gauges at the endpoint",
         fix=LEFT_OUT_BY_KAFKA
         if set_since
-        else "What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
-        "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
-        "shows them. The JMX exporter reads its file anew by itself. Or it is "
-        f"another program's. {CORRECT_ENDPOINT}",
+        else (
+            "Restore the agent's configuration, so that it shows Kafka's gauges (includeObjectNames and rules of the "
+            "JMX exporter, Jolokia's access rules). Compare it with a node that shows them. The JMX exporter reads "
+            f"its file again by itself. Or the endpoint is another program's. {CORRECT_ENDPOINT}"
+        ),
     )
 
 
@@ -95,9 +97,9 @@ def lingering(case: Case, view: NodeView) -> Iterator[Cause]:
         *EXPLAINED_BY[case.spec.role(view.id)],
         observed=f"Kafka has shut down, by its log, and its process {pid} has not ended",
         expected="a process that ends once Kafka has shut down",
-        fix="Something besides Kafka keeps it: a Java agent or a plug-in with a shutdown hook that waits for somebody "
-        f"(`jstack {pid}` names it). Mend that, or end the process: kill -9 {pid} loses nothing, for Kafka has closed its "
-        "logs. The step goes on by itself. Every other node with that agent will wait likewise.",
+        fix=f"Fix what keeps it: a Java agent or a plug-in with a shutdown hook that waits (`jstack {pid}` names it). "
+        f"Or end the process: kill -9 {pid} loses nothing, because Kafka has closed its logs. The step then "
+        "continues by itself. Every other node with that agent will wait in the same way.",
     )
 
 
@@ -129,8 +131,8 @@ LET_GO = re.compile(
 )
 """By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
 ELECT_ANOTHER = (
-    "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
-    f"ZooKeeper has the metadata (in zkCli.sh: delete /controller). {IDS_FIRST}"
+    "If it has been in the same lock for minutes, let the brokers elect another controller, which loses "
+    f"nothing as long as ZooKeeper has the metadata (in zkCli.sh: delete /controller). {IDS_FIRST}"
 )
 
 
@@ -175,14 +177,15 @@ def ending(case: Case, view: NodeView) -> Cause:
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
-        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
+        observed=f"the step that restarts it has asked it to stop, or is about to, and its process {pid} still "
+        f"runs{state}{asks}"
         + complaints(case, view.id)
         + (leaders_word(case, view.id) if case.spec.role(view.id) is Role.BROKER else "")
         + last_word(case, view.id),
         expected="it ends, and is started again by the step",
-        fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
-        "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
-        "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
+        fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, "
+        "policy.stop_deadline): it is never killed. If its log does not move, its last line shows what hangs, "
+        "for instance a plug-in that is closed (`Closing reporter`). Fix that, and the step continues by itself.",
         since=case.step_since,
         is_only_late=not first,
     )
@@ -191,37 +194,51 @@ def ending(case: Case, view: NodeView) -> Cause:
 SHUTTING_DOWN = frozenset({6, 7})
 """BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
 AWAIT_SERVING = (
-    "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
-    "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
+    "Wait a minute. If it lasts, its last line shows what it waits for: ZooKeeper, the controllers, or a "
+    "plug-in (reporter, authorizer, login module) whose own service does not answer; `jstack` of its process "
+    "names that."
 )
 AWAITED = {
-    "controller quorum voters future": "It looks up the controllers: every host in controller.quorum.voters has to be resolved "
-    "on its machine (getent hosts). It goes on by itself.",
-    "broker metadata publishers to be installed": "It reads the quorum's log, and needs a controller that leads. Look whether "
-    "one does, and whether this node reaches the controllers' listener. It goes on by itself.",
-    "controller to acknowledge that we are caught up": "It has to register, and to have the whole quorum's log. Look whether a "
-    "controller leads, what it answers to `registerBroker`, and whether this node reaches the controllers' listener (a "
-    "firewall, TLS, SASL, controller.quorum.voters). It goes on by itself.",
-    "initial broker metadata update to be published": "It makes of the quorum's log what it serves: its logs are read, and "
-    "topics, configs and ACLs are applied. Give it a minute; how long that takes goes by its disks.",
-    "broker to be unfenced": "The active controller unfences it once its heartbeats come and it has the log up to its own "
-    "registration. Look whether a controller leads, and what it answers to the heartbeats (`Unable to send broker heartbeat`, "
-    "`received error` in this node's log). It goes on by itself.",
-    "all of the authorizer futures to be completed": "Its authorizer waits: Kafka's own for the quorum's log, a plug-in for "
-    "its own service. Look whether that answers. It goes on by itself.",
-    "all of the SocketServer Acceptors to be started": "Its listeners open last, once the authorizer lets them. It goes on by "
-    "itself.",
+    "controller quorum voters future": (
+        "Check that its machine resolves every host in controller.quorum.voters (getent hosts): it looks up the "
+        "controllers. It continues by itself."
+    ),
+    "broker metadata publishers to be installed": (
+        "Check that a controller leads, and that this node reaches the controllers' listener: it reads the quorum's "
+        "log. It continues by itself."
+    ),
+    "controller to acknowledge that we are caught up": (
+        "Check that a controller leads, what it answers to `registerBroker`, and that this node reaches the "
+        "controllers' listener (a firewall, TLS, SASL, controller.quorum.voters): it has to register, and to read "
+        "the quorum's whole log. It continues by itself."
+    ),
+    "initial broker metadata update to be published": (
+        "Wait a minute: it reads its logs, and applies topics, configs and ACLs from the quorum's log. How long that "
+        "takes depends on its disks."
+    ),
+    "broker to be unfenced": (
+        "Check that a controller leads, and what it answers to the heartbeats (`Unable to send broker heartbeat`, "
+        "`received error` in this node's log). The active controller unfences it when its heartbeats arrive and it "
+        "has the log up to its own registration. It continues by itself."
+    ),
+    "all of the authorizer futures to be completed": (
+        "Check what its authorizer waits for: Kafka's own waits for the quorum's log, a plug-in for its own service. "
+        "It continues by itself."
+    ),
+    "all of the SocketServer Acceptors to be started": (
+        "Wait: its listeners open last, when the authorizer lets them. It continues by itself."
+    ),
 }
 """By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
 LOADS = "It reads its logs, and where its stop was not clean checks all that was not flushed"
 AWAIT_LOGS = (
-    "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
-    "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "
-    "Where the numbers stand still look at its disk."
+    "Wait: nothing is lost, and a restart would begin again. The time depends on its disks and on what was "
+    "not flushed; num.recovery.threads.per.data.dir (1 by default) sets how many logs of a directory it "
+    "reads in parallel, from its next start on. If the numbers do not change, check its disk."
 )
 AWAIT_END = (
-    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
-    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
+    "Give its controlled shutdown time (controlled.shutdown.max.retries); its log shows what it waits for. "
+    "When it has ended, start it: no other node restarts before it serves. It was asked to stop."
 )
 
 

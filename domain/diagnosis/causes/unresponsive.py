@@ -45,11 +45,11 @@ def silent(case: Case, view: NodeView) -> Cause:
     own = new if new is not None else case.hints.logs.get(view.id, ())
     if view.process is not None and view.process.is_paused:
         pid = view.process.pid
-        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
+        observed = f"its process {pid} is stopped (by a signal, or by a debugger). {said}"
         fix = f"Run kill -CONT {pid}. If a debugger has stopped it, detach that; if its machine is paused, resume it."
     elif view.process is not None and view.disk is None:
         observed = said
-        mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "mend what is named"
+        mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "fix what is named"
         fix = f"The host of {name} answers, and its files cannot be used: {mend}; nothing of it is overwritten."
     elif view.process is None:
         observed = said
@@ -75,9 +75,10 @@ def silent(case: Case, view: NodeView) -> Cause:
 
 
 BEFORE_KAFKA = (
-    "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
-    "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
-    "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
+    "Check its last line and `ps --forest`: its start command waits before Kafka starts, for a mount, a "
+    "secret, a lock, another service, or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). "
+    "Provide that, and it continues by itself. Or remove it from the start command, end that process, and "
+    "start it again."
 )
 AT_WORK = (
     "It is at work: let it. A JVM that has begun writes over all of its heap first (-XX:+AlwaysPreTouch), which takes a minute "
@@ -94,10 +95,10 @@ def _is_at_work(case: Case, name: str) -> bool:
 
 OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
 AGENT_GONE = (
-    "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
-    "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "
-    "its specification, once all partitions can spare it; or load the agent while it runs (`jcmd PID JVMTI.agent_load`, "
-    "Jolokia's `start PID`). Find what started it so, or its next start is the same. "
+    "Stop it in order, and start it again by the start_command of its specification, when all partitions can "
+    "spare it. Or load the agent while it runs (`jcmd PID JVMTI.agent_load`, Jolokia's `start PID`). It was "
+    "started without the agent that its metrics come from, and may serve as before. Find what started it "
+    "without its environment (KAFKA_OPTS, JMX_PORT), or its next start is the same. "
 )
 
 
@@ -174,8 +175,8 @@ def mute(case: Case, unheard: Collection[int]) -> list[int]:
 
 
 WITHOUT_ZOOKEEPER = (
-    "First bring ZooKeeper's ensemble back, as its own entries say: a broker that waits for it answers nobody. Restart no "
-    "broker meanwhile: none that needs ZooKeeper starts without it."
+    "First restore ZooKeeper's ensemble, as its own entries say: a broker that waits for it answers no "
+    "request. Restart no broker meanwhile: none that needs ZooKeeper starts without it."
 )
 
 
@@ -226,11 +227,12 @@ def _mended(case: Case, broker_id: int) -> str:
     name = case.name(broker_id)
     lift = [f"{how_to_lift(limit)} If that is not it: look" for limit in case.tight_limits[:1]]
     return (
-        f"{lift[0] if lift else 'Look'} what {name} stands in: its threads (`jstack PID`, twice within seconds), its log, its "
-        "heap and the pauses of its garbage collector, its disks; NetworkProcessorAvgIdlePercent and "
-        "RequestHandlerAvgIdlePercent near 0 mean that it has no thread left for requests, and `ss -tn` there shows "
-        "connections whose Recv-Q it does not read. Clients of the partitions that it leads wait as well. If nothing else "
-        f"helps, {restart_of(case, broker_id)}: while it is registered, nobody leads in its place."
+        f"{lift[0] if lift else 'Check'} what {name} waits for: its threads (`jstack PID`, twice within seconds), "
+        "its log, its heap and garbage collection, its disks. NetworkProcessorAvgIdlePercent and "
+        "RequestHandlerAvgIdlePercent near 0 mean that it has no free thread for requests; `ss -tn` there shows "
+        "connections whose Recv-Q it does not read. Clients of the partitions that it leads wait as well. If "
+        f"nothing else helps, {restart_of(case, broker_id)}: while it is registered, no other broker leads in its "
+        "place."
     )
 
 

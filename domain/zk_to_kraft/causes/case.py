@@ -145,7 +145,7 @@ def _first(case: MigrationCase) -> Iterator[str]:
         yield f"{names} runs, follows and accepts connections, or no majority is left to elect another"
     hazards = dict.fromkeys((*(probed(case.observation).failover_hazards or ()), *case.found.strays))
     if hazards:
-        yield f"{some([hazard.what for hazard in hazards])} is mended, which the next one would fail at"
+        yield f"{some([hazard.what for hazard in hazards])} is fixed, on which the next one would fail"
 
 
 def _is_shut(case: MigrationCase, controller: ControllerSituation) -> bool:

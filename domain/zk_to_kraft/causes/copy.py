@@ -41,13 +41,15 @@ from domain.zk_to_kraft.znode_repairs import repair_of
 FLOOD = 5
 """Changes in the seconds in which the log is read: more than an operator makes by hand. Each costs ZooKeeper a few writes."""
 STOP_CHANGING = (
-    "Somebody changes the cluster's metadata without pause, and faster than ZooKeeper takes it, which is one transaction after "
-    "the other. Find who does (what is named says whose it is; request logs of the brokers, kafka.request.logger, name the "
-    "client): an operator that reconciles in a loop, a script. Pause it until finalize, and ZooKeeper catches up by itself."
+    "Find what changes the cluster's metadata without pause (the names show whose it is; request logs of the "
+    "brokers, kafka.request.logger, name the client): an operator that reconciles in a loop, a script. Pause "
+    "it until finalize, and ZooKeeper catches up by itself. It writes one transaction after the other, which "
+    "is slower than these changes."
 )
 CATCHING_UP = (
-    "It may be catching up after a burst of changes, and does so by itself: look again in a moment. If the distance does not "
-    "fall, look how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime) and at the active controller's log."
+    "Check again in a moment: it may be catching up after a burst of changes, and does so by itself. If the "
+    "distance does not fall, check how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime), and "
+    "read the active controller's log."
 )
 CONTROLLER, MIGRATION = "/controller", "/migration"
 MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, *GIVEN_UP})
@@ -57,8 +59,8 @@ FIND_THE_ZNODE = (
     "has written, kafka-dump-log.sh --cluster-metadata-decoder shows at that offset."
 )
 MEND_THE_TREE = (
-    "First mend the member that has another tree, as the entry GF11 says: its znodes are not to be written by hand. Then "
-    "restart the active controller. "
+    "First fix the member that has another tree, as the entry GF11 says; do not write its znodes by hand. "
+    "Then restart the active controller. "
 )
 
 
@@ -89,7 +91,7 @@ def copy_causes(case: MigrationCase) -> Iterator[Cause]:
         yield case.cause(
             ZkWait.COPY_LEFT_OVER,
             MIGRATION,
-            observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
+            observed=f"it describes a copy that this quorum has not made (offset {znode.offset if znode else None})",
             expected="no such znode, or one with offset -1",
             fix=WAITS[ZkWait.COPY_LEFT_OVER].means,
         )
@@ -176,8 +178,9 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
             ZkWait.DUAL_WRITE_NOT_CURRENT,
             observed=suspect.why,
             expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
-            fix="Do what is said of it, with Kafka's tools and through a broker: never delete a topic's znode for it. Dual "
-            "write would not survive the next failover, or has not survived one. Restart no active controller before.",
+            fix="Do what the entry says, with Kafka's tools and through a broker: never delete a topic's znode for it. "
+            "Restart no active controller before that: dual write would not survive the next failover, or has not "
+            "survived one.",
         )
     leader = case.leader
     if leader is None:
@@ -231,14 +234,14 @@ def _unclaimed(case: MigrationCase, name: str, zookeeper: ZooKeeperView) -> Caus
             ZkWait.FAILOVER_WOULD_HURT,
             WaitReason.PART_UNKNOWN,
             observed=f"{MIGRATION} says {znode.offset}, as before the copy, and KRaft's claim is gone, while the log of {name} "
-            "says that the copy is complete: ZooKeeper has data of an earlier time. Who has seen later data is refused by "
-            "its servers (`has seen zxid … our last zxid is …` in their logs)",
+            "says that the copy is complete: ZooKeeper has data of an earlier time. Its servers refuse clients that "
+            "have seen later data (`has seen zxid … our last zxid is …` in their logs)",
             expected="the data that ZooKeeper's servers had",
-            fix="Somebody has put a snapshot, a backup or an old disk in place of its data. Stop its servers, give a majority "
-            "of them their newest dataDir and dataLogDir back, start them, then restart the active controller (seen with 3.9). "
-            "A way back would lose all that was changed since. Where that data is gone, and all brokers are in KRaft mode, "
-            "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens."
-            f"{before_a_failover(case)}",
+            fix="Stop ZooKeeper's servers, give a majority of them their newest dataDir and dataLogDir back, start them, "
+            "then restart the active controller (seen with 3.9). A snapshot, a backup or an old disk has replaced "
+            "their data. A rollback would lose all that was changed since. If that data is lost, and all brokers are "
+            "in KRaft mode, stop ZooKeeper: when it has been down for long, the gate finalize-without-return "
+            f"opens.{before_a_failover(case)}",
         )
     held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
     return case.cause(
@@ -248,25 +251,26 @@ def _unclaimed(case: MigrationCase, name: str, zookeeper: ZooKeeperView) -> Caus
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         observed=f"{held}, while {name} leads the quorum",
         expected=f"persistent, naming {name}",
-        fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
-        f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
-        f"or ask for a rollback.{before_a_failover(case)}",
+        fix=f"Approve the gate fail-over if it is open. If not, restart the active controller, {name}: the next one "
+        "claims it. The znode was deleted. What a broker has changed as ZooKeeper controller since is lost then, "
+        f"so hurry, or ask for a rollback.{before_a_failover(case)}",
     )
 
 
 TOO_LARGE = (
-    "ZooKeeper refuses a write of more than jute.maxbuffer (1 MB by default), and the controller tries it for ever, so that "
-    "nothing after it is written. Take ACLs away from that resource through Kafka (a prefix, or a principal of many, in place "
-    "of each), then restart the active controller, which would go on trying the old write (seen with 3.9). Or raise "
-    "jute.maxbuffer at all of ZooKeeper's servers, and at brokers and controllers, which takes their restarts."
+    "Remove ACLs of that resource through Kafka (use a prefix, or one principal for many), then restart the "
+    "active controller, which would keep trying the old write (seen with 3.9). Or raise jute.maxbuffer at "
+    "all of ZooKeeper's servers, brokers and controllers, which takes their restarts. ZooKeeper refuses a "
+    "write of more than jute.maxbuffer (1 MB by default), and the controller retries it for ever, so that "
+    "nothing after it is written."
 )
 LOOK_AGAIN = (
-    "Changes come all the time, and this may be a moment's: look again, and find who makes them (a job that makes topics and "
-    "deletes them, say). Only where it stays as far behind: "
+    "Check again, and find what makes changes all the time (a job that creates topics and deletes them, "
+    "say): this may be a moment's. Only if it stays as far behind: "
 )
 LOOK_LONGER = (
-    "Look again first: whether changes come all the time could not be looked up, and where they do, this may be a moment's. "
-    "Only where it stays as far behind: "
+    "Check again first: whether changes come all the time could not be found out, and if they do, this may "
+    "be a moment's. Only if it stays as far behind: "
 )
 
 
@@ -301,7 +305,7 @@ def _refused_writes(case: MigrationCase, leader_id: int) -> Iterator[Cause]:
             else f". ZooKeeper {_lacks(found)} that change, though it is current by its offset"
         )
         if lost and any(broker.mode is BrokerMode.HYBRID for broker in case.situation.brokers):
-            lost += ", and brokers in migration mode were not told of it"
+            lost += ", and brokers in migration mode did not get it"
         yield case.cause(
             ZkWait.DUAL_WRITE_NOT_CURRENT,
             case.name(leader_id),
@@ -327,9 +331,9 @@ def _lacks(found: Found) -> str:
 
 def _distance(znode: MigrationZnode | None, behind: int | None) -> str:
     if znode is None:
-        return "there is no such znode: somebody deleted it"
+        return "there is no such znode: it was deleted"
     if znode.offset is None:
-        return "its content cannot be parsed: somebody wrote it"
+        return "its content cannot be parsed: it was written by hand"
     return (
         "its distance to the quorum's log is not known" if behind is None else f"it is {behind} records behind the quorum's log"
     )

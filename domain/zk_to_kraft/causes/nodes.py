@@ -87,10 +87,10 @@ def _foreign(path: str, file: PropertiesFile | None) -> tuple[str, str, str]:
     is_empty, short = file.sha256 == EMPTY, f"sha256 {file.sha256[:12]}…"
     if mark is None:
         seen = "is empty" if is_empty else f"fits neither ZooKeeper mode nor a stage of the migration: {short}"
-        observed = f"{path} {seen}. This migration has not written it: somebody else has changed it"
+        observed = f"{path} {seen}. This migration has not written it: it was changed by other means"
         again = "Restore it" if is_empty else "It is not overwritten. Undo that edit, or restore the file"
         return observed, expected, f"{again} from your configuration management or a backup. {ORIGINAL}"
-    seen = "is empty: somebody else has emptied it" if is_empty else f"was changed by somebody else: {short}"
+    seen = "is empty: it was emptied by other means" if is_empty else f"was changed by other means: {short}"
     return f"{path} {seen}, this migration left {mark.written_sha256[:12]}…", expected, WRITE_AGAIN
 
 
@@ -147,10 +147,10 @@ UNREGISTERED = (
     "inter.broker.protocol.version is the usual cause."
 )
 STILL_REGISTERED = (
-    "It counts a broker that does not serve so any more: one that has just ended, or was started with another file, counts "
-    "until its session is over (broker.session.timeout.ms, 9 s). Look again then; whoever is fenced for longer: see its log. "
-    "One that the cluster's specification does not have, and that was stopped, stays among the fenced until kafka-cluster.sh "
-    "unregister --id ID."
+    "Check again in some seconds: a broker that has just ended, or was started with another file, counts "
+    "until its session is over (broker.session.timeout.ms, 9 s). If a broker is fenced for longer, read its "
+    "log. One that is not in the cluster's specification, and was stopped, stays among the fenced until "
+    "kafka-cluster.sh unregister --id ID."
 )
 
 
@@ -163,14 +163,14 @@ def _stranger(case: MigrationCase, broker_id: int) -> Cause:
         WaitReason.BROKERS_NOT_REGISTERED,
         f"broker {broker_id}",
         ZkWait.COPY_NOT_COMPLETE,
-        observed="it has registered with the controllers, the other brokers list it, and the cluster's specification does not "
-        "have it: it is in KRaft mode, and a way back would lose what is placed on it",
+        observed="it has registered with the controllers, the other brokers list it, and it is not in the cluster's "
+        "specification: it is in KRaft mode, and a rollback would lose what is placed on it",
         expected="no broker but those of the cluster's specification",
-        fix="Find who has started it (a scale-out, an autoscaler, a template that was copied), and keep that away until the "
-        "migration has ended. If replicas are on it (kafka-topics.sh --describe), reassign them to the others first "
-        "(kafka-reassign-partitions.sh). Then stop it, in order, and let the controllers forget it: kafka-cluster.sh "
-        f"unregister --id {broker_id} (a hybrid broker says that the cluster does not support that: ask again, or one in KRaft "
-        "mode). Restart none of the others.",
+        fix="Find what started it (a scale-out, an autoscaler, a copied template), and stop that until the migration "
+        "has ended. If replicas are on it (kafka-topics.sh --describe), reassign them to the others first "
+        "(kafka-reassign-partitions.sh). Then stop it in order, and unregister it: kafka-cluster.sh unregister "
+        f"--id {broker_id} (a hybrid broker says that the cluster does not support that: ask again, or one in "
+        "KRaft mode). Restart none of the others.",
     )
 
 

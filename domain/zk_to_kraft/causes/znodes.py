@@ -89,16 +89,17 @@ EXPLAINED = (
     *(ZkWait.FAILOVER_WOULD_HURT, WaitReason.PREFLIGHT_BLOCKERS, ZkWait.COPY_LEFT_OVER, ZkWait.COPY_NOT_COMPLETE),
     *(WaitReason.STATE_NOT_UNDERSTOOD, WaitReason.PARTITIONS_NOT_IN_SYNC),
 )
-TOUCH_NOTHING = "Create nothing there, restart no broker, and start no member that has no data. Brokers that run go on. "
+TOUCH_NOTHING = "Create nothing there, restart no broker, and start no member that has no data. Running brokers continue. "
 NOT_YET = "Start it only once ZooKeeper has this cluster's data again, and write nothing into ZooKeeper meanwhile. Then: "
 CORRECT_ADDRESS = (
     "Correct what leads there: zookeeper.connect with its chroot, a name (/etc/hosts, DNS), a virtual address, a tunnel, a "
     "rule of the firewall."
 )
 PUT_BACK = (
-    "Look first whether this is the right ensemble and chroot, and whether dataDir and dataLogDir of its members are mounted, "
-    "and are those of before. Where they are, stop all members, keep a copy of every version-2 that is left, give a majority "
-    "the one with the highest zxid (the hexadecimal ends of log.* and snapshot.*), or a backup, and start them."
+    "First check that this is the right ensemble and chroot, and that dataDir and dataLogDir of its members "
+    "are mounted, and the same as before. If they are, stop all members, and keep a copy of every version-2 "
+    "that is left. Give a majority the one with the highest zxid (the hexadecimal ends of log.* and "
+    "snapshot.*), or a backup, and start them."
 )
 
 
@@ -117,17 +118,18 @@ def without_those_of_a_lost_tree(case: MigrationCase, causes: Iterable[Cause]) -
 
 
 TORN = (
-    "Look again after half a minute: a leader that was cut off from the others goes on for a while (syncLimit), and gives "
-    "up by itself. Where it lasts: restart no broker and no controller, and start nothing that connects to ZooKeeper: what "
-    "connects anew may land on the wrong side. "
+    "Check again after half a minute: a leader that was cut off from the others continues for a while "
+    "(syncLimit), and gives up by itself. If it lasts, restart no broker and no controller, and start "
+    "nothing that connects to ZooKeeper: a new connection may reach the wrong side. "
 )
 FIND = (
     "Find which side has the cluster (zkCli.sh -server MEMBER get /controller, ls /brokers/ids: the brokers that run), and "
     "stop the servers of the other one; keep their data. "
 )
 GROW = (
-    "Then compare the server.N lines of all members' zoo.cfg, which differ. An ensemble grows by one member at a time, all of "
-    "them restarted with the same list (or by reconfig), and never by as many at once as are a majority of the new list."
+    "Then compare the server.N lines of all members' zoo.cfg, which differ. An ensemble grows by one member "
+    "after the other. Each time all of them are restarted with the same list (or by reconfig). Never add as "
+    "many in one step as are a majority of the new list."
 )
 
 
@@ -172,7 +174,9 @@ def _lost(case: MigrationCase) -> Cause | None:
         return _of_tree(case, f"{observed}. Its data is gone, or this is another place", f"{TOUCH_NOTHING}{PUT_BACK}")
     if _is_anothers(case, zookeeper):
         observed = f"{where} answer with another cluster's data: /cluster/id says {zookeeper.cluster_id}, and nothing else fits"
-        return _of_tree(case, observed, f"Write nothing there: it may be somebody else's. {TOUCH_NOTHING}{CORRECT_ADDRESS}")
+        return _of_tree(
+            case, observed, f"Write nothing there: it may belong to another cluster. {TOUCH_NOTHING}{CORRECT_ADDRESS}"
+        )
     return None
 
 
