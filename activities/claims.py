@@ -9,6 +9,7 @@ from activities.ports.ports import Ports
 from domain.contracts import AssessRequest, StepRequest
 from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient
 from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS
+from domain.questions import PlanRequest
 from domain.records import ClusterRecord, EventDraft
 from domain.set_back import KIND, why_set_back
 
@@ -44,6 +45,24 @@ async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> Clus
 
 
 async def registered(name: str, ports: Ports) -> ClusterRecord:
+    """The cluster as it is registered; while a migration is active, as that one sees it."""
+    cluster = await _as_registered(name, ports)
+    migration = await ports.ledger.active_migration(name)
+    return cluster if migration is None else ports.kinds[migration.kind].kind.seen_by(migration, cluster)
+
+
+async def cluster_to_plan(request: PlanRequest, ports: Ports) -> ClusterRecord:
+    """The cluster as the planned migration would see it. Raises `Permanent` if it was changed since the plan was asked for, and
+    cannot get what is wanted any more."""
+    cluster = await _as_registered(request.cluster, ports)
+    try:
+        spec = ports.kinds[request.kind].kind.aimed(cluster.spec, request.wanted)
+    except ValueError as error:
+        raise Permanent(f"cluster {request.cluster}: {error}") from error
+    return cluster.model_copy(update={"spec": spec})
+
+
+async def _as_registered(name: str, ports: Ports) -> ClusterRecord:
     cluster = await ports.ledger.cluster(name)
     if cluster is None:
         raise OtherLedger(f"cluster {name}", ports.ledger.place)

@@ -13,11 +13,6 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from domain.contracts import StepRequest
-from domain.policy import MigrationPolicy, longest_window
-
-BOUNDED_GRACE = longest_window(MigrationPolicy())
-"""How long a bounded step takes at most, under the default policy. A process that is killed before leaves the window to the
-next worker, as any crash does."""
 
 
 class HandOver(Interceptor):

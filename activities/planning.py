@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from temporalio import activity
 
-from activities.claims import registered
+from activities.claims import cluster_to_plan
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observing.node_texts import read_files
@@ -47,7 +47,7 @@ class Planning:
         plan = await self._ports.ledger.plan(request.plan_id)
         if plan is None:
             copied = await self._phase_after_the_copy(request)
-            rehearsal = await self._rehearse(await registered(request.cluster, self._ports)) if copied is None else None
+            rehearsal = await self._rehearse(await cluster_to_plan(request, self._ports)) if copied is None else None
             async with heartbeating():
                 plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal, copied))
         return _outcome(plan)
@@ -55,12 +55,12 @@ class Planning:
     async def _phase_after_the_copy(self, request: PlanRequest) -> str | None:
         """`None` where the copy is still to come, or nobody knows."""
         async with heartbeating():
-            cluster = await registered(request.cluster, self._ports)
+            cluster = await cluster_to_plan(request, self._ports)
             observation = await observe_for(request.kind, cluster, self._ports, request.policy)
         return self._ports.kinds[request.kind].why_not_rehearsed(observation, cluster.spec, request.policy)
 
     async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None, copied: str | None = None) -> Plan:
-        cluster = await registered(request.cluster, self._ports)
+        cluster = await cluster_to_plan(request, self._ports)
         observation = await self._look(request.kind, cluster, request.policy)
         content = observation.model_dump_json().encode()
         active = await self._ports.ledger.active_migration(request.cluster)
@@ -68,6 +68,7 @@ class Planning:
             id=request.plan_id,
             kind=request.kind,
             policy=request.policy,
+            wanted=request.wanted,
             requested_by=request.requested_by,
             requested_at=request.requested_at,
             measured=await self._ports.ledger.measured_steps(request.cluster),

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from temporalio import activity
 
 from activities.ports.ports import Ports
+from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, Claim, ClaimRequest, RecordRequest
 from domain.errors import Permanent, Transient
+from domain.records import MigrationState
 
 
 class Recording:
@@ -31,6 +33,17 @@ class Recording:
         try:
             # The same for every attempt: one that was given up, and wakes up late, replaces nothing newer.
             as_of = activity.info().scheduled_time
-            await self._ports.ledger.record(request.migration_id, request.events, request.progress, as_of)
+            achieved = await self._achieved(request)
+            await self._ports.ledger.record(request.migration_id, request.events, request.progress, as_of, achieved)
         except Permanent as error:
             raise Transient(str(error)) from error
+
+    async def _achieved(self, request: RecordRequest) -> ClusterSpec | None:
+        """The cluster as it is registered from now on: where the migration has succeeded."""
+        if request.progress is None or request.progress.state is not MigrationState.SUCCEEDED:
+            return None
+        migration = await self._ports.ledger.migration(request.migration_id)
+        cluster = await self._ports.ledger.cluster(request.cluster)
+        if migration is None or cluster is None or migration.ended_at is not None:
+            return None  # `record` says what is missing; what has ended has been registered
+        return self._ports.kinds[migration.kind].kind.achieved(cluster.spec, migration.wanted)

@@ -14,7 +14,6 @@ from activities.assessing import Assessing
 from activities.canaries.trying import Canaries
 from activities.diagnosis.find_blockers import Blocking
 from activities.diagnosis.machine_notes import MachineNotes
-from activities.handing_over import BOUNDED_GRACE
 from activities.planning import Planning
 from activities.ports.ports import Ports
 from activities.previewing import Previewing
@@ -27,7 +26,12 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 
-MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=timedelta(seconds=5), bounded_grace=BOUNDED_GRACE)
+MANNER = Manner(
+    threads=64,
+    grace=timedelta(seconds=20),
+    heartbeat_throttle=timedelta(seconds=5),
+    bounded_grace=max(kind.bounded_grace for kind in SHIPPED_KINDS.values()),
+)
 """A roll under way is cut off after the grace, and taken up by the next worker where it stood. The revert window is not."""
 
 

@@ -35,7 +35,9 @@ from api.running.edge import Edge
 from api.running.temporal import Temporal
 from api.settings import ApiSettings
 from api.wiring import SCHEMA_PAUSE, Wiring
+from domain.kinds import Kinds
 from domain.principals import Permission
+from domain.shipped_kinds import SHIPPED_KINDS
 from ledger.errors import LedgerUnavailable
 
 CONTRACT_VERSION = "1"
@@ -49,10 +51,13 @@ log = structlog.get_logger()
 
 
 def create_app(
-    settings: ApiSettings, temporal: Temporal | None = None, is_closing: Callable[[], bool] = lambda: False
+    settings: ApiSettings,
+    temporal: Temporal | None = None,
+    is_closing: Callable[[], bool] = lambda: False,
+    kinds: Kinds = SHIPPED_KINDS,
 ) -> FastAPI:
-    """The API. `is_closing`: whether the server wants to stop, which ends event streams."""
-    wiring = Wiring.of(settings, temporal or Temporal.from_environment())
+    """The API, for these kinds of migration. `is_closing`: whether the server wants to stop, which ends event streams."""
+    wiring = Wiring.of(settings, temporal or Temporal.from_environment(), kinds)
     app = FastAPIOffline(
         title="Keeperless",
         summary="Runs the dangerous migrations of an Apache Kafka cluster as durable workflows.",
@@ -63,8 +68,10 @@ def create_app(
     )
     app.state.wiring = wiring
     app.state.is_closing = is_closing
-    for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events):
-        app.include_router(module.router, dependencies=[may(Permission.READ)])
+    of_kinds = (plans.router_of(kinds), migrations.router_of(kinds))
+    others = (module.router for module in (blockers, commands, way_back, reports, checks, events))
+    for router in (clusters.router, *of_kinds, *others):
+        app.include_router(router, dependencies=[may(Permission.READ)])
     for module in (keys, session, metrics, health):
         app.include_router(module.router)
     app.add_api_route("/", _to_the_migrations, include_in_schema=False)
@@ -72,7 +79,7 @@ def create_app(
     register_translation(app)
     app.add_middleware(Edge, audit=wiring.audit, identity=wiring.identity)
     app.add_middleware(ProblemPages)
-    describe_outputs(app)
+    describe_outputs(app, kinds)
     return app
 
 

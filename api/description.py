@@ -1,8 +1,8 @@
-"""FastAPI's own OpenAPI document, made more exact in three ways.
+"""FastAPI's own OpenAPI document, made more exact in four ways.
 
 A call's title is how its description begins, and not the name of a function. Errors are `application/problem+json`. And a model
 with defaults that goes both in and out gets a second schema for going out, in which every field is required: an answer always
-has them all.
+has them all. Where an answer has a part whose fields depend on the kind of migration, those of all kinds are named.
 """
 
 import re
@@ -12,6 +12,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from api.answers.problems import MEDIA_TYPE
+from domain.kinds import Kinds
+from domain.of_kind import Wanted
+from domain.policy import MigrationPolicy
 
 SCHEMAS = "#/components/schemas/"
 OUTGOING = "Answer"
@@ -23,20 +26,27 @@ TITLE_ENDS = re.compile(r"[.:;](?:\s|$)")
 Json = dict[str, Any]
 
 
-def describe_outputs(app: FastAPI) -> None:
+def describe_outputs(app: FastAPI, kinds: Kinds) -> None:
     """Make the app give the exact document."""
     plain = app.openapi
 
     def openapi() -> Json:
         if app.openapi_schema is None:
-            app.openapi_schema = exact(plain())
+            app.openapi_schema = exact(plain(), kinds)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
 
 
-def exact(document: Json) -> Json:
+def exact(document: Json, kinds: Kinds) -> Json:
     """The document with titles of calls, problems and outgoing models as they are."""
+    own = {
+        MigrationPolicy.__name__: [kind.policy.__name__ for kind in kinds.values()],
+        Wanted.__name__: [kind.wanted.__name__ for kind in kinds.values()],
+    }
+    document = _with_own(document, own)
+    for base in own:
+        document["components"]["schemas"].pop(base, None)
     for operation in _operations(document):
         operation["summary"] = TITLE_ENDS.split(operation["description"], maxsplit=1)[0]
     for response in _responses(document):
@@ -45,6 +55,19 @@ def exact(document: Json) -> Json:
             content[MEDIA_TYPE] = content.pop("application/json")
     _split_outgoing(document)
     return document
+
+
+def _with_own(part: Any, own: dict[str, list[str]]) -> Any:  # noqa: ANN401 - JSON
+    """A copy in which the kinds' own schemas take the place of a base. `own`: by the base's name."""
+    if isinstance(part, list):
+        return [_with_own(value, own) for value in part]
+    if not isinstance(part, dict):
+        return part
+    base = str(part.get("$ref", "")).removeprefix(SCHEMAS)
+    if base not in own:
+        return {key: _with_own(value, own) for key, value in part.items()}
+    named = [{"$ref": f"{SCHEMAS}{name}"} for name in own[base]]
+    return named[0] if len(named) == 1 else {"anyOf": named}
 
 
 def _split_outgoing(document: Json) -> None:

@@ -62,7 +62,7 @@ class _Metrics:
 
     def add(self, standing: Standing, now: datetime) -> None:
         record, progress = standing.record, standing.record.progress
-        of = (record.cluster, record.kind.value, record.id)
+        of = (record.cluster, record.kind, record.id)
         self.info.labels(*of, progress.state.value, progress.phase or "").set(1)
         self.age.labels(*of).set(_since(record.created_at, now))
         self.done.labels(*of).set(progress.steps_done)

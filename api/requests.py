@@ -1,18 +1,17 @@
-"""What comes in, besides `ClusterSpec`."""
+"""What comes in, besides `ClusterSpec`. What depends on the kind of migration is read as `by_kind` says."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from domain.checks.acceptance import why_not_acceptable
 from domain.decisions import Label
 from domain.drift.report import CheckName
-from domain.policy import MigrationPolicy, why_not_to_be_met
-from domain.records import CommandKind, MigrationKind
-from domain.zk_to_kraft.checks.catalogue import FINDING_CODES
+from domain.of_kind import Wanted
+from domain.policy import MigrationPolicy
+from domain.records import CommandKind
 
 ClusterName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Reason = Annotated[
@@ -37,51 +36,40 @@ class Incoming(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _refuse_what_nobody_may_accept(policy: MigrationPolicy) -> MigrationPolicy:
-    whys = filter(
-        None, dict.fromkeys(why_not_acceptable(accepted.code, FINDING_CODES) for accepted in policy.accepted_findings)
-    )
-    if text := " ".join(whys):
-        raise ValueError(text)
-    return policy
-
-
-def _refuse_what_cannot_be_met(policy: MigrationPolicy) -> MigrationPolicy:
-    if why := why_not_to_be_met(policy):
-        raise ValueError(why)
-    return policy
-
-
-AskedPolicy = Annotated[
-    MigrationPolicy, AfterValidator(_refuse_what_nobody_may_accept), AfterValidator(_refuse_what_cannot_be_met)
-]
-
-
 class PlanOrder(Incoming):
-    """`POST /plans`. `rehearse`: make Kafka's copy beforehand, for real and away from the cluster (`docs/plans.md`)."""
+    """`POST /plans`. `wanted`: what the migration leads to. `rehearse`: make Kafka's copy beforehand, for real and away from
+    the cluster (`docs/plans.md`).
+    """
 
     cluster: ClusterName
-    kind: MigrationKind
-    policy: AskedPolicy = MigrationPolicy()
+    kind: str
+    policy: MigrationPolicy = MigrationPolicy()
+    wanted: Wanted
     rehearse: StrictBool = False
 
 
 class MigrationRequest(Incoming):
     """`POST /migrations`. `hold`: it starts held, looks, and touches nothing before it is resumed or led back.
 
-    `plan_id`: starts only as long as the cluster is what this plan rests on, and with the plan's policy.
+    `wanted`: what it leads to. `plan_id`: starts only as long as the cluster is what this plan rests on. It has a policy and
+    what is wanted: then neither is given here.
     """
 
     cluster: ClusterName
-    kind: MigrationKind
-    policy: AskedPolicy = MigrationPolicy()
+    kind: str
+    policy: MigrationPolicy = MigrationPolicy()
+    wanted: Wanted | None = None
     hold: StrictBool = False
     plan_id: UUID | None = None
 
     @model_validator(mode="after")
-    def _take_the_plans_policy(self) -> Self:
-        if self.plan_id is not None and "policy" in self.model_fields_set:
-            raise ValueError("A plan has its policy: leave policy out, or make a plan with the policy that you want")
+    def _take_what_the_plan_has(self) -> Self:
+        if self.plan_id is None and self.wanted is None:
+            raise ValueError("wanted is missing: say what the migration leads to, or name a plan, which says so")
+        given = [name for name in ("policy", "wanted") if name in self.model_fields_set] if self.plan_id is not None else []
+        if given:
+            name = " and ".join(given)
+            raise ValueError(f"A plan has its {name}: leave {name} out, or make a plan with the {name} that you want")
         return self
 
 

@@ -18,6 +18,7 @@ from api.running.starting import Starter
 from api.running.temporal import Temporal
 from api.settings import ApiSettings
 from domain.kinds import Kinds
+from domain.plans import Plan
 from domain.shipped_kinds import SHIPPED_KINDS
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger
@@ -74,6 +75,14 @@ class Wiring:
             people=people,
             identity=Identity(people if settings.is_auth_on else None, tokens),
         )
+
+    async def plan(self, plan_id: str) -> Plan | None:
+        """A plan, read as its kind has it."""
+        plan = await self.ledger.plan(plan_id)
+        if plan is None:
+            return None
+        kind = self.kinds[plan.kind]
+        return plan.model_copy(update={"policy": kind.policy.of(plan.policy), "wanted": kind.wanted.of(plan.wanted)})
 
 
 def wiring_of(request: Request) -> Wiring:

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
 from domain.cluster import ClusterSpec
+from domain.shipped_kinds import SHIPPED_KINDS
 
 HEAD = """\
 # A cluster's specification
@@ -18,6 +21,11 @@ them.
    never ignored.
 3. `GET /clusters/{name}/observation` shows what Keeperless reaches, and what did not answer.
 
+The specification says what the cluster is. What a migration creates goes into `wanted` of `POST /plans` and `POST /migrations`:
+for `zk-to-kraft` [the controllers](#zktokraftwanted), as in [`examples/zk-to-kraft.json`](../examples/zk-to-kraft.json). A
+migration that succeeds writes the next revision of the specification: with the quorum, and without ZooKeeper. Its summary
+names that revision.
+
 Paths are paths on the node. Secrets are references: `env:NAME` is a variable of the program that needs the secret,
 `file:/path` a file that it can read.
 """
@@ -25,14 +33,17 @@ Paths are paths on the node. Secrets are references: `env:NAME` is a variable of
 
 def cluster() -> str:
     """One table for each object, in the order in which a reader meets them."""
-    schema = ClusterSpec.model_json_schema()
-    models = {"ClusterSpec": schema, **schema["$defs"]}
+    models: dict[str, Any] = {}
+    outermost: list[type[BaseModel]] = [ClusterSpec, *(kind.wanted for kind in SHIPPED_KINDS.values())]
+    for model in outermost:
+        schema = model.model_json_schema()
+        models |= {model.__name__: schema, **schema["$defs"]}
     return "\n".join([HEAD, *(_section(name, models[name]) for name in _met(models) if "properties" in models[name])])
 
 
 def _met(models: dict[str, Any]) -> list[str]:
     """The names of all objects, from the outermost inwards."""
-    met = ["ClusterSpec"]
+    met = ["ClusterSpec", *(kind.wanted.__name__ for kind in SHIPPED_KINDS.values())]
     for name in met:
         met += [each for each in _named(models[name].get("properties", {})) if each not in met]
     return met

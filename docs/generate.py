@@ -18,8 +18,8 @@ from docs.cluster_page import cluster
 from domain.cluster import Role
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.pages import docs_of
-from domain.policy import MigrationPolicy
 from domain.rolling.change import Sources
+from domain.shipped_kinds import SHIPPED_KINDS
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.steps import NodeStage
@@ -61,7 +61,7 @@ def node_stages() -> str:
     """The table of `node_config.py`, and what it does to the files of one broker and one controller."""
     spec = example_cluster()
     broker = spec.brokers[0]
-    before = render(BrokerAddresses(1, broker.host, 9092, broker.rack or "", Path(broker.log_dirs[0]), spec.zookeeper.connect))
+    before = render(BrokerAddresses(1, broker.host, 9092, broker.rack or "", Path(broker.log_dirs[0]), spec.ensemble.connect))
     hybrid = node_file(before, spec, broker, NodeStage.MIGRATION)
     controller = spec.controllers[0]
     created = controller_file(spec, controller, None, before)
@@ -138,7 +138,7 @@ def configuration() -> str:
         "## `keeperless-workflows`\n",
         _settings(WorkerSettings, "KEEPERLESS_"),
         POLICY_HEAD,
-        _settings(MigrationPolicy, ""),
+        *(f"### `{kind.name}`\n\n{_settings(kind.policy, '')}" for kind in SHIPPED_KINDS.values()),
     ]
     return "\n".join(parts)
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.decisions import Label
-from domain.policy import MigrationPolicy, is_reason_enough
+from domain.policy import ApprovalPolicy, is_reason_enough
 from domain.principals import AUTHENTICATED
 from domain.records import HOLDING, LIFTING, ApprovalSeen, ApprovalState, Command, CommandKind
 
@@ -55,7 +55,7 @@ class Attempt:
 class Rules:
     """What an approval is held to. `are_people_known`: the ledger has identities, so that four eyes are two people's."""
 
-    policy: MigrationPolicy
+    policy: ApprovalPolicy
     requested_by: str
     requested_at: datetime
     are_people_known: bool = False

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from domain.cluster import ClusterSpec
 from domain.observed.parts import ObservedPart
-from domain.policy import MigrationPolicy
+from domain.policy import ClientPolicy
 
 PREFIX = "keeperless-canary-"
 PAUSE_SUFFIX = "-pause"
@@ -87,7 +87,7 @@ class Leftovers(ObservedPart):
     znodes: tuple[str, ...] = ()
 
 
-def is_anything_made(policy: MigrationPolicy) -> bool:
+def is_anything_made(policy: ClientPolicy) -> bool:
     return policy.canaries or policy.max_client_pause is not None
 
 
@@ -132,7 +132,7 @@ def pause_min_isr(replicas: int, default: int) -> int:
     return max(1, min(default, replicas - 1))
 
 
-def announced(policy: MigrationPolicy, spec: ClusterSpec) -> tuple[str, ...]:
+def announced(policy: ClientPolicy, spec: ClusterSpec) -> tuple[str, ...]:
     """For a plan: what will be made, when, and under which names."""
     brokers = ", ".join(spec.node_name(broker.id) for broker in spec.brokers)
     every = f"{PREFIX}<migration>-<broker>"

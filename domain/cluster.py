@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from domain import connect_string
+from domain.errors import Permanent
 
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
@@ -29,6 +30,14 @@ NodeId = Annotated[
     ),
 ]
 HostName = Annotated[str, Field(min_length=1)]
+ControllerListener = Annotated[
+    str,
+    Field(pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the controllers' listener. No broker may have one of this name."),
+]
+ControllerSecurityProtocol = Annotated[
+    Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+    Field(description="Security protocol of the controllers' listener."),
+]
 CLASS_PATH_OPTIONS = ("-cp", "-classpath", "--class-path")
 
 
@@ -160,7 +169,7 @@ class BrokerSpec(NodeSpec):
 
 
 class ControllerSpec(NodeSpec):
-    """A controller that the migration creates: its properties file and directories need not exist yet."""
+    """A KRaft controller. If a migration creates it, its properties file and directories need not exist yet."""
 
     port: Annotated[int, Field(strict=True, ge=1, le=65535)] = Field(description="Port of its controller listener.")
     base_properties: AbsolutePath | None = Field(
@@ -260,6 +269,23 @@ class KafkaClientSpec(SpecModel):
     )
 
 
+class QuorumSpec(SpecModel):
+    """The KRaft controllers of a cluster."""
+
+    controllers: Annotated[tuple[ControllerSpec, ...], Field(min_length=1)] = Field(description="Every controller.")
+    listener: ControllerListener = "CONTROLLER"
+    security_protocol: ControllerSecurityProtocol = "PLAINTEXT"
+
+
+MOVED = ("controllers", "controller_listener", "controller_security_protocol")
+"""Fields that a cluster had in its own right, when it could only be one that is to be migrated."""
+
+WHERE_MOVED = (
+    "no longer part of a cluster. Controllers that a migration creates belong in `wanted` of POST /plans and POST /migrations, "
+    "under the same names. Controllers that exist belong in `quorum`, as `controllers`, `listener` and `security_protocol`."
+)
+
+
 class ClusterSpec(SpecModel):
     """One Kafka cluster, as its operators describe it."""
 
@@ -268,25 +294,29 @@ class ClusterSpec(SpecModel):
     )
     cluster_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Kafka's own `cluster.id`.")]
     kafka: KafkaClientSpec = Field(description="How Keeperless's own Kafka clients connect.")
-    zookeeper: ZooKeeperSpec = Field(description="The ensemble that the brokers use.")
+    zookeeper: ZooKeeperSpec | None = Field(default=None, description="The ensemble that the brokers use, if they use one.")
     brokers: Annotated[tuple[BrokerSpec, ...], Field(min_length=1)] = Field(description="Every broker of the cluster.")
-    controllers: Annotated[tuple[ControllerSpec, ...], Field(min_length=1)] = Field(
-        description="The KRaft controllers to create: an odd number, on hosts of their own or beside the brokers."
+    quorum: QuorumSpec | None = Field(
+        default=None,
+        description="The KRaft controllers that the cluster has. A cluster that has only ZooKeeper has none: those that a "
+        "migration creates belong in its `wanted`.",
     )
-    controller_listener: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] = Field(
-        default="CONTROLLER", description="Name of the controllers' listener. No broker may have one of this name."
-    )
-    controller_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="Security protocol of the controllers' listener."
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_old_form(cls, given: object) -> object:
+        moved = [field for field in MOVED if isinstance(given, dict) and field in given]
+        if moved:
+            raise ValueError(f"{', '.join(moved)}: {WHERE_MOVED}")
+        return given
 
     @model_validator(mode="after")
     def _check_ids(self) -> "ClusterSpec":
         repeated = sorted(node_id for node_id, n in Counter(node.id for node in self.nodes).items() if n > 1)
         if repeated:
             raise ValueError(f"node ids {repeated} are used twice: brokers and controllers share one id space")
-        if len(self.controllers) % 2 == 0:
-            raise ValueError(f"{len(self.controllers)} controllers: use an odd number, so that a majority is defined")
+        if self.zookeeper is None and self.quorum is None:
+            raise ValueError("zookeeper and quorum are missing: name the ensemble that the brokers use, or the controllers")
         return self
 
     @model_validator(mode="after")
@@ -310,14 +340,51 @@ class ClusterSpec(SpecModel):
     def _without_ways(self) -> "ClusterSpec":
         nowhere = JolokiaEndpoint(url="http://nowhere")
         ways = {"members": (), "session_timeout_seconds": 1.0}
-        return self.model_copy(
+        spec = self.model_copy(
             update={
                 "kafka": KafkaClientSpec(bootstrap_servers=("nowhere:1",)),
-                "zookeeper": self.zookeeper.model_copy(update=ways),
+                "zookeeper": self.zookeeper and self.zookeeper.model_copy(update=ways),
                 "brokers": tuple(broker.model_copy(update={"metrics": nowhere}) for broker in self.brokers),
-                "controllers": tuple(controller.model_copy(update={"metrics": nowhere}) for controller in self.controllers),
             }
         )
+        controllers = tuple(controller.model_copy(update={"metrics": nowhere}) for controller in self.controllers)
+        return spec.with_quorum_changed(controllers=controllers) if controllers else spec
+
+    def with_quorum(self, quorum: QuorumSpec) -> "ClusterSpec":
+        """The same cluster with these controllers. Raises `ValidationError` if they cannot be beside its brokers."""
+        return ClusterSpec(**{**dict(self), "quorum": quorum})
+
+    def with_quorum_changed(self, **fields: object) -> "ClusterSpec":
+        """A copy whose quorum differs in these fields. As `model_copy`: nothing is validated."""
+        return self.model_copy(update={"quorum": self._known_quorum.model_copy(update=fields)})
+
+    @property
+    def ensemble(self) -> ZooKeeperSpec:
+        """For what only a cluster with ZooKeeper is asked."""
+        if self.zookeeper is None:
+            raise Permanent(f"cluster {self.name} has no ZooKeeper in its specification (PUT /clusters/{self.name})")
+        return self.zookeeper
+
+    @property
+    def _known_quorum(self) -> QuorumSpec:
+        if self.quorum is None:
+            raise Permanent(
+                f"cluster {self.name} has no controllers: neither its specification nor an active migration names any"
+            )
+        return self.quorum
+
+    @property
+    def controllers(self) -> tuple[ControllerSpec, ...]:
+        """None where the cluster has no quorum yet."""
+        return self.quorum.controllers if self.quorum is not None else ()
+
+    @property
+    def controller_listener(self) -> str:
+        return self._known_quorum.listener
+
+    @property
+    def controller_security_protocol(self) -> str:
+        return self._known_quorum.security_protocol
 
     @property
     def nodes(self) -> tuple[NodeSpec, ...]:

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from domain.decisions import Decision, Gate, Intent, Label, Step, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.drift.report import CheckName, Verdict
-from domain.policy import MigrationPolicy
+from domain.policy import AnyPolicy, MigrationPolicy
 from domain.records import (
     ApprovalSeen,
     ClusterRecord,
@@ -140,7 +140,7 @@ class MigrationInput(Payload):
     migration_id: str
     kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
     is_held: bool = False
     requested_by: str = ""
     plan_id: str | None = None
@@ -171,7 +171,7 @@ class RunContext(Payload):
     kind: str = MigrationKind.ZK_TO_KRAFT
     cluster: str
     generation: int
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
     approvals: dict[Label, str] = Field(default_factory=dict)
     revert: RevertOrder | None = None
     plan_id: str | None = None
@@ -316,7 +316,7 @@ class RollbackRequest(Payload):
     generation: int
     command_id: str | None
     because: str = ""
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
 
 
 class RollbackAnswer(Payload):
@@ -338,7 +338,7 @@ class CheckRequest(Payload):
     cluster: str
     check: CheckName = CheckName.METADATA
     migration_id: str | None = None
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
 
 
 class CheckOutcome(Payload):

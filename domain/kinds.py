@@ -10,6 +10,9 @@ from typing import Protocol, TypeVar
 
 from domain.cluster import ClusterSpec
 from domain.errors import Permanent
+from domain.of_kind import Wanted
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord, MigrationRecord
 from domain.summary import NextSteps
 
 
@@ -20,6 +23,9 @@ class Kind:
     `finding_codes`: of all findings that a plan or a preflight of it can have. `loss_names`: of all losses that a rollback of
     a cluster could ever have, and `loss_forms`, how these names are made, for people. `next_steps`: what people do after it
     has ended. `final_gates`: their section is the end of the migration, step by step; that of any other gate is one step.
+    `policy`, `wanted`: how it may be tuned, and what it leads to, as requests say them. `aimed`: a cluster as it is registered,
+    with what is wanted put in: as the migration sees it. Raises `ValueError` if the cluster cannot become that. `achieved`: the
+    cluster as it is registered once the migration has succeeded.
     """
 
     name: str
@@ -28,6 +34,14 @@ class Kind:
     loss_forms: tuple[str, ...]
     next_steps: NextSteps
     final_gates: frozenset[str]
+    policy: type[MigrationPolicy]
+    wanted: type[Wanted]
+    aimed: Callable[[ClusterSpec, Wanted], ClusterSpec]
+    achieved: Callable[[ClusterSpec, Wanted], ClusterSpec]
+
+    def seen_by(self, migration: MigrationRecord, cluster: ClusterRecord) -> ClusterRecord:
+        """The cluster as a migration of this kind sees it."""
+        return cluster.model_copy(update={"spec": self.aimed(cluster.spec, migration.wanted)})
 
 
 class Named(Protocol):

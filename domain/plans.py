@@ -12,7 +12,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from domain.decisions import Finding, Label
-from domain.policy import MigrationPolicy
+from domain.of_kind import AnyWanted
+from domain.policy import AnyPolicy
 from domain.rehearsal import RehearsalReport
 
 MOVED = "PLAN"
@@ -133,7 +134,8 @@ class Plan(PlanPart):
     cluster: str
     cluster_id: str
     kind: str
-    policy: MigrationPolicy
+    policy: AnyPolicy
+    wanted: AnyWanted
     spec_revision: int
     requested_by: str
     requested_at: datetime
@@ -223,7 +225,8 @@ class Asked:
 
     id: str
     kind: str
-    policy: MigrationPolicy
+    policy: AnyPolicy
+    wanted: AnyWanted
     requested_by: str
     requested_at: datetime
     measured: Sequence[MeasuredStep] = ()

@@ -1,4 +1,7 @@
-"""`MigrationPolicy`: what people may tune about one migration. Every duration is here, so that tests run in milliseconds."""
+"""What people may tune about one migration of any kind. Every duration is here, so that tests run in milliseconds.
+
+Generic code takes the narrowest base that has what it reads; a kind inherits `MigrationPolicy`. On the wire it is flat.
+"""
 
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -9,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializeAsAny,
     StrictBool,
     StrictInt,
     TypeAdapter,
@@ -17,10 +21,7 @@ from pydantic import (
 from pydantic_core import SchemaError
 
 from domain.drift.tolerations import Toleration
-
-FLUSHES = 3
-"""How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
-
+from domain.of_kind import OfKind
 
 STEP_MARGIN = timedelta(minutes=5)
 """What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
@@ -67,17 +68,9 @@ class AcceptedFinding(BaseModel):
         return self.code == code and self.object in {"*", thing}
 
 
-class MigrationPolicy(BaseModel):
-    """Travels with the migration from its start: a running migration keeps its policy. Durations are ISO 8601 or seconds."""
+class RollPolicy(OfKind):
+    """How nodes are observed and restarted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    min_soak: Duration = Field(
-        default=timedelta(0),
-        ge=timedelta(0),
-        description="How long all brokers must have run in KRaft mode, in dual write, before finalize can be approved. "
-        "The upstream guide mentions weeks; zero leaves the moment to the approver.",
-    )
     poll_interval: Duration = Field(
         default=timedelta(seconds=1),
         gt=timedelta(0),
@@ -103,6 +96,13 @@ class MigrationPolicy(BaseModel):
         "has not stopped by then is left alone and reported: it is never killed. A controller is killed after "
         "half a minute, because that does it no harm; only a failover waits for it.",
     )
+    stage_deadline: Duration = Field(
+        default=timedelta(minutes=15),
+        gt=timedelta(0),
+        description="An alert follows if nothing measurable moves for this long: no step done, no replica caught up, no "
+        "broker registered. Waiting for a person, a hold and the soak do not count. Nothing else happens at the "
+        "deadline.",
+    )
     max_parallel: StrictInt = Field(
         default=1,
         ge=1,
@@ -110,82 +110,22 @@ class MigrationPolicy(BaseModel):
         "and never the first of a roll. After each wave the partitions' preferred leaders lead again. With 1, "
         "brokers restart one at a time.",
     )
-    max_offset_distance: StrictInt = Field(
-        default=16,
-        ge=2,
-        description="How far the offset in `/migration` may be behind the quorum's log for dual write to count as current. "
-        "An idle quorum writes two records a second.",
-    )
     may_be_unavailable: tuple[str, ...] = Field(
         default=(),
         description="Topics whose partitions may lack replicas while one of their brokers restarts: those that cannot do "
         "without any one replica, such as topics with a replication factor of 1. Every other such topic stops "
         "the migration.",
     )
-    cure_dual_write: StrictBool = Field(
-        default=False,
-        description="Whether dual write that has died without an error is repaired without asking, by a failover of the "
-        "active controller. Otherwise the gate `fail-over` asks a person. Never done if the failover would make "
-        "things worse.",
+    accepted_findings: tuple[AcceptedFinding, ...] = Field(
+        default=(),
+        description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "
+        "They are still shown.",
     )
-    revert_failed_copy: StrictBool = Field(
-        default=True,
-        description="Whether a copy that cannot finish, and leaves the cluster without any controller, is rolled back "
-        "immediately. This is the only rollback without a request.",
-    )
-    min_zookeeper_silence: Duration = Field(
-        default=timedelta(minutes=5),
-        ge=timedelta(0),
-        description="How long ZooKeeper must have given no answer to any observation before the gate "
-        "`finalize-without-return` asks whether it is lost for good. A restart of the ensemble, or a broken "
-        "link that is repaired, is no such loss.",
-    )
-    copy_deadline: Duration = Field(
-        default=timedelta(seconds=30),
-        gt=timedelta(0),
-        description="How long after KRaft's claim the copy may be without an active controller before it counts as failed.",
-    )
-    drain_deadline: Duration = Field(
-        default=timedelta(seconds=30),
-        gt=timedelta(0),
-        description="How long a rollback waits until ZooKeeper has all that the quorum has, before it stops the "
-        "controllers. What is not there by then is flushed afterwards.",
-    )
-    election_deadline: Duration = Field(
-        default=timedelta(seconds=30),
-        gt=timedelta(0),
-        description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have stopped. "
-        "Measured: 0.04 s. After this time it is an alarm.",
-    )
-    max_report_age: Duration = Field(
-        default=timedelta(minutes=15),
-        gt=timedelta(0),
-        description="Maximum age of the newest comparison of ZooKeeper with KRaft when finalize is approved. If it is "
-        "older, the comparison is repeated first. The metadata that is kept before Kafka's copy may be as old "
-        "when the copy begins.",
-    )
-    compare_copy: StrictBool = Field(
-        default=True,
-        description="Whether ZooKeeper's metadata is kept before the last broker restarts into the migration, which starts "
-        "Kafka's copy. The copy is compared with it before any broker restarts into KRaft mode.",
-    )
-    compare_messages: StrictBool = Field(
-        default=True,
-        description="Whether clients' data is recorded before the first broker restarts, and compared with that before "
-        "finalize opens: partitions' ends, committed offsets, and the newest record batches on each broker's "
-        "disk.",
-    )
-    max_messages_age: Duration = Field(
-        default=timedelta(days=1),
-        gt=timedelta(0),
-        description="Maximum age of the newest comparison of clients' data when finalize is approved.",
-    )
-    approval_expires_after: Duration | None = Field(
-        default=timedelta(days=1),
-        gt=timedelta(0),
-        description="How long an unused approval counts, for instance while the migration is held. Afterwards the gate asks "
-        "again. `null`: it counts until a person holds or rejects.",
-    )
+
+
+class ApprovalPolicy(OfKind):
+    """Who approves, with which reason, and for how long."""
+
     approvers: dict[Gated, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
         default={},
         description='How many people have to approve a gate, such as `{"finalize": 2}`; one if it is not named. The '
@@ -198,24 +138,23 @@ class MigrationPolicy(BaseModel):
         description="A regular expression that the reason of an approval has to contain, such as `CHANGE-[0-9]+`. "
         "`null`: any reason.",
     )
+    approval_expires_after: Duration | None = Field(
+        default=timedelta(days=1),
+        gt=timedelta(0),
+        description="How long an unused approval counts, for instance while the migration is held. Afterwards the gate asks "
+        "again. `null`: it counts until a person holds or rejects.",
+    )
     request_expires_after: Duration | None = Field(
         default=None,
         gt=timedelta(0),
         description="How long gates can be approved after the migration was requested (started, or last resumed). "
         "Afterwards an operator asks again, by a hold and a resume. `null`: for ever.",
     )
-    recheck_interval: Duration = Field(
-        default=timedelta(minutes=1),
-        gt=timedelta(0),
-        description="Pause before a comparison is repeated that found drift or was inconclusive.",
-    )
-    stage_deadline: Duration = Field(
-        default=timedelta(minutes=15),
-        gt=timedelta(0),
-        description="An alert follows if nothing measurable moves for this long: no step done, no replica caught up, no "
-        "broker registered. Waiting for a person, a hold and the soak do not count. Nothing else happens at the "
-        "deadline.",
-    )
+
+
+class ClientPolicy(OfKind):
+    """What is tried as clients do it, while brokers restart."""
+
     canaries: StrictBool = Field(
         default=False,
         description="Whether Keeperless does after each restart of a broker what clients do: a topic, messages, a config, "
@@ -229,10 +168,33 @@ class MigrationPolicy(BaseModel):
         "Keeperless measures it with writes of its own; a longer one holds the migration once that broker is "
         "healthy. `null`: it is not measured.",
     )
-    accepted_findings: tuple[AcceptedFinding, ...] = Field(
-        default=(),
-        description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "
-        "They are still shown.",
+
+
+class CheckPolicy(OfKind):
+    """Comparisons: which are made, how old their reports may be, and what they may differ in."""
+
+    max_report_age: Duration = Field(
+        default=timedelta(minutes=15),
+        gt=timedelta(0),
+        description="Maximum age of the newest comparison of ZooKeeper with KRaft when finalize is approved. If it is "
+        "older, the comparison is repeated first. The metadata that is kept before Kafka's copy may be as old "
+        "when the copy begins.",
+    )
+    compare_messages: StrictBool = Field(
+        default=True,
+        description="Whether clients' data is recorded before the first broker restarts, and compared with that before "
+        "finalize opens: partitions' ends, committed offsets, and the newest record batches on each broker's "
+        "disk.",
+    )
+    max_messages_age: Duration = Field(
+        default=timedelta(days=1),
+        gt=timedelta(0),
+        description="Maximum age of the newest comparison of clients' data when finalize is approved.",
+    )
+    recheck_interval: Duration = Field(
+        default=timedelta(minutes=1),
+        gt=timedelta(0),
+        description="Pause before a comparison is repeated that found drift or was inconclusive.",
     )
     tolerated: tuple[Toleration, ...] = Field(
         default=(),
@@ -240,13 +202,18 @@ class MigrationPolicy(BaseModel):
     )
 
 
-def longest_window(policy: MigrationPolicy) -> timedelta:
-    """How long the revert window may take: all its own deadlines, and a margin."""
-    flushes = FLUSHES * (policy.restart_deadline + policy.drain_deadline)
-    return policy.drain_deadline + flushes + policy.election_deadline + STEP_MARGIN
+class MigrationPolicy(CheckPolicy, ClientPolicy, ApprovalPolicy, RollPolicy):
+    """What every kind's policy has. A kind's own fields ride along unread until `of` reads them.
+
+    Travels with the migration from its start: a running migration keeps its policy. Durations are ISO 8601 or seconds.
+    """
 
 
-def is_reason_enough(reason: str, policy: MigrationPolicy) -> bool:
+AnyPolicy = SerializeAsAny[MigrationPolicy]
+"""A field for the policy of any kind: written with all that it has."""
+
+
+def is_reason_enough(reason: str, policy: ApprovalPolicy) -> bool:
     """Whether a reason has the form that a policy demands. Matched by pydantic, in linear time whatever the pattern is."""
     if policy.reason_pattern is None:
         return True
@@ -269,7 +236,7 @@ def pause_after(refused: int, poll_interval: timedelta) -> timedelta:
 LONGEST_POLL = timedelta(minutes=1)
 
 
-def why_not_to_be_met(policy: MigrationPolicy) -> str:
+def why_not_to_be_met(policy: RollPolicy) -> str:
     """Why no restart could ever be proven well in time under a policy; empty where it could. For those who ask for one: what
     is under way keeps the policy that it has, whatever that is.
     """

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from domain.contracts import Payload
 from domain.diagnosis.blocker import Blocker
-from domain.policy import MigrationPolicy
+from domain.of_kind import AnyWanted
+from domain.policy import AnyPolicy, MigrationPolicy
 from domain.records import MigrationKind, NodeStatus
 
 
@@ -18,7 +19,7 @@ class PreviewRequest(Payload):
 
     cluster: str
     kind: str = MigrationKind.ZK_TO_KRAFT
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
 
 
 class Loss(Payload):
@@ -129,8 +130,9 @@ class PlanRequest(Payload):
 
     plan_id: str
     cluster: str
-    kind: MigrationKind
-    policy: MigrationPolicy = MigrationPolicy()
+    kind: str
+    policy: AnyPolicy = MigrationPolicy()
+    wanted: AnyWanted
     requested_by: str
     requested_at: datetime
 
@@ -152,7 +154,7 @@ class BlockersRequest(Payload):
     migration_id: str
     cluster: str
     kind: str = MigrationKind.ZK_TO_KRAFT
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AnyPolicy = MigrationPolicy()
     in_hand: tuple[str, ...] = ()
     step_since: datetime | None = None
     rolled: tuple[str, ...] = ()

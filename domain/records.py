@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, Intent, Label
 from domain.diagnosis.blocker import Blocker
-from domain.policy import MigrationPolicy
+from domain.of_kind import AnyWanted
+from domain.policy import AnyPolicy
 
 
 class Record(BaseModel):
@@ -273,8 +274,9 @@ class MigrationRecord(Record):
     id: str
     cluster: str
     cluster_id: str
-    kind: MigrationKind
-    policy: MigrationPolicy
+    kind: str
+    policy: AnyPolicy
+    wanted: AnyWanted
     spec_revision: int
     generation: int | None = None
     requested_by: str
@@ -300,6 +302,10 @@ class ClusterRecord(Record):
     generation: int
     created_at: datetime
     updated_at: datetime
+
+
+SPECIFICATION_REVISED = "specification-revised"
+"""The event of a migration that has succeeded, and has registered what the cluster is now: `revision`."""
 
 
 class EventDraft(Record):

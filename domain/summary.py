@@ -13,11 +13,11 @@ from domain.decisions import ROLL_NODE, Label
 from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.end_compared import EndCompared, NextStep, end_compared
-from domain.records import DECIDING, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
+from domain.records import DECIDING, SPECIFICATION_REVISED, ApprovalState, Command, CommandKind, Event, MigrationRecord, Record
 from domain.waits import KEEPERLESS
 
 PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED = "phase-entered", "step-done", "step-blocked", "reverting"
-KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED})
+KINDS = frozenset({PHASE_ENTERED, STEP_DONE, STEP_BLOCKED, TURNED, SPECIFICATION_REVISED})
 """The events that a summary is made of."""
 
 NextSteps = Callable[[MigrationRecord, ClusterSpec | None, EndCompared | None], tuple[NextStep, ...]]
@@ -87,7 +87,8 @@ class DecisionLine(Record):
 
 class Summary(Record):
     """A migration that has ended. `restarts`: by node. `reports`: the newest of each check, oldest first. `end`: the comparison
-    after the end.
+    after the end. `specification_revision`: of the cluster as it is now, which the migration has registered; `None` where it
+    has not succeeded.
     """
 
     seconds: float
@@ -98,6 +99,7 @@ class Summary(Record):
     decisions: tuple[DecisionLine, ...]
     end: EndCompared | None
     what_now: tuple[NextStep, ...]
+    specification_revision: int | None
 
 
 def summary_of(
@@ -124,6 +126,7 @@ def summary_of(
         decisions=_decisions(commands, events),
         end=end,
         what_now=next_steps(record, spec, end),
+        specification_revision=next((e.data["revision"] for e in events if e.kind == SPECIFICATION_REVISED), None),
     )
 
 

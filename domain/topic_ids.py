@@ -116,7 +116,7 @@ def elect(znode: TopicZnode, spec: ClusterSpec) -> str:
 
 def _login(spec: ClusterSpec) -> str:
     """How to give the shell the identity that the specification names. A secret is not put into a command line."""
-    if spec.zookeeper.digest_auth is None:
+    if spec.ensemble.digest_auth is None:
         return ""
     return (
         " If the shell may not write there (NoAuth), start it without a command, enter `addauth digest USER:PASSWORD` with the "
@@ -125,7 +125,7 @@ def _login(spec: ClusterSpec) -> str:
 
 
 def shell_of(spec: ClusterSpec) -> str:
-    return f"zookeeper-shell.sh {spec.zookeeper.connect}"
+    return f"zookeeper-shell.sh {spec.ensemble.connect}"
 
 
 def _places(directories: tuple[TopicDirectory, ...], spec: ClusterSpec) -> str:

@@ -18,11 +18,11 @@ from domain.drift.report import CheckName, DriftReport
 from domain.plans import MeasuredStep, Plan
 from domain.records import (
     ACTIVE_STATES,
+    SPECIFICATION_REVISED,
     ClusterRecord,
     Command,
     Event,
     EventDraft,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     Progress,
@@ -86,13 +86,15 @@ class SqlLedger:
 
     # Clusters
 
-    async def put_cluster(self, spec: ClusterSpec, at: datetime) -> tuple[ClusterRecord, bool]:
+    async def put_cluster(
+        self, spec: ClusterSpec, at: datetime, aimed: clusters.Aimed = lambda _, spec: spec
+    ) -> tuple[ClusterRecord, bool]:
         """Register a cluster, or give it a new revision where the spec differs. Also says whether it is new.
 
         Raises `ActiveMigration` (the spec differs, and a migration runs on it) or `ClusterIdTaken`. While a migration is held,
-        what only says how to look may differ.
+        what only says how to look may differ. `aimed`: a spec as a migration sees it.
         """
-        return await self._database.write(lambda connection: clusters.put(connection, spec, at))
+        return await self._database.write(lambda connection: clusters.put(connection, spec, at, aimed))
 
     async def cluster(self, name: str) -> ClusterRecord | None:
         """The cluster with its newest spec."""
@@ -192,7 +194,7 @@ class SqlLedger:
     async def migrations(
         self,
         clusters: Collection[str] | None = None,
-        kind: MigrationKind | None = None,
+        kind: str | None = None,
         state: MigrationState | None = None,
         limit: int = 100,
     ) -> list[MigrationRecord]:
@@ -336,21 +338,31 @@ class SqlLedger:
     # Events
 
     async def record(
-        self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None
+        self,
+        migration_id: str,
+        events: Sequence[EventDraft],
+        progress: Progress | None,
+        as_of: datetime | None = None,
+        achieved: ClusterSpec | None = None,
     ) -> None:
         """Append events (a key seen before is skipped), close the approvals that they tell of, and set the progress, in one
         transaction.
 
         Progress that was true (`as_of`) before what is stored is passed over. A terminal state ends the migration at the last
         event's time. Raises `NoSuchMigration`, or `MigrationHasEnded` when it has ended in another state than `progress` has:
-        then no event is appended either.
+        then no event is appended either. `achieved`: the cluster as it is from now on: its next revision, told as an event.
         """
         drafts = [_of_migration(draft, migration_id) for draft in events]
         at = drafts[-1].at if drafts else self._now()
 
         async def write(connection: AsyncConnection) -> None:
+            cluster = None if achieved is None else await clusters.lock(connection, achieved.name)
             migration = await migrations.lock(connection, migration_id)
-            await chain.append(connection, await approvals.as_known(connection, drafts))
+            told = drafts
+            if achieved is not None and cluster is not None and migration.ended_at is None:
+                revised = await clusters.revise(connection, cluster, achieved, at)
+                told = [_revised_by(migration, revised.revision, at), *drafts]
+            await chain.append(connection, await approvals.as_known(connection, told))
             await approvals.close_told(connection, drafts)
             if progress is not None:
                 await migrations.set_progress(connection, migration, progress, at, self._now(), as_of)
@@ -415,6 +427,17 @@ class SqlLedger:
                 walk.end()
                 break
         return walk.first_bad
+
+
+def _revised_by(migration: MigrationRecord, revision: int, at: datetime) -> EventDraft:
+    return EventDraft(
+        key=f"migration/{migration.id}/{SPECIFICATION_REVISED}",
+        kind=SPECIFICATION_REVISED,
+        cluster=migration.cluster,
+        migration_id=migration.id,
+        at=at,
+        data={"revision": revision},
+    )
 
 
 def _of_migration(draft: EventDraft, migration_id: str) -> EventDraft:

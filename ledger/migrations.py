@@ -10,7 +10,7 @@ from sqlalchemy import RowMapping, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.clocks import is_ahead
-from domain.records import ACTIVE_STATES, MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.records import ACTIVE_STATES, MigrationRecord, MigrationState, Progress
 from ledger.errors import LedgerMisuse, MigrationHasEnded, NoSuchMigration
 from ledger.tables import migrations
 
@@ -32,7 +32,7 @@ async def find_active(connection: AsyncConnection, cluster: str) -> MigrationRec
 async def find_all(
     connection: AsyncConnection,
     clusters: Collection[str] | None,
-    kind: MigrationKind | None,
+    kind: str | None,
     state: MigrationState | None,
     limit: int,
 ) -> list[MigrationRecord]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from domain.cluster import ClusterSpec
 from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import DriftReport
+from domain.of_kind import Wanted
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import Progress, Sample
@@ -70,6 +71,7 @@ migrations = Table(
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False, comment="progress.state again, to search by"),
     Column("policy", ModelJson(MigrationPolicy), nullable=False),
+    Column("wanted", ModelJson(Wanted), nullable=False, server_default="{}"),
     Column("spec_revision", Integer, nullable=False),
     Column("generation", Integer),
     Column("requested_by", Text, nullable=False),

@@ -151,7 +151,7 @@ class ByHand:
     @contextmanager
     def zookeeper(self) -> Iterator[KazooClient]:
         """A session below the cluster's chroot."""
-        client = KazooClient(hosts=self._cluster.spec.zookeeper.connect)
+        client = KazooClient(hosts=self._cluster.spec.ensemble.connect)
         client.start(timeout=30)
         try:
             yield client

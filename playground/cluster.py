@@ -17,13 +17,12 @@ from typing import Self
 
 import psutil
 
-from domain.cluster import ClusterSpec, KafkaClientSpec, ZooKeeperSpec
+from domain.cluster import ClusterSpec, KafkaClientSpec, QuorumSpec, ZooKeeperSpec
 from domain.errors import Transient
 from playground import brokers, processes
 from playground.cache import Announce, cache_directory, silent
 from playground.clients import ClusterView, admin_client, cluster_view
 from playground.ensemble import plan_ensemble
-from playground.example import write_spec
 from playground.jars import installed_kafka
 from playground.java import java_home
 from playground.jvm import LOG4J, Runtime
@@ -32,11 +31,11 @@ from playground.processes import Launch
 from playground.progress import wait_while_working
 from playground.secured import Security
 from playground.shared_classes import with_class_archive
+from playground.wanted import write_parts
 
 CHROOT = "/kafka"
 CONTROLLERS = 3
 ZOOKEEPERS = 3
-SPEC_FILE = "cluster.json"
 
 
 class PlaygroundCluster:
@@ -102,12 +101,12 @@ class PlaygroundCluster:
         for plan in self._brokers:
             processes.start(self._launch_of(draft, plan.id))
         self._spec = self._draft(self._await_cluster_id([self._launch_of(draft, plan.id) for plan in self._brokers]))
-        write_spec(self._spec, self.directory / SPEC_FILE)
+        write_parts(self._spec, self.directory)
         self.announce(f"Kafka: {len(self._brokers)} brokers are registered ({time.monotonic() - began:.1f} s)")
 
     def _write_files(self, draft: ClusterSpec) -> None:
         for plan in self._brokers:
-            brokers.write_broker_files(plan, draft.zookeeper.connect, self.security)
+            brokers.write_broker_files(plan, draft.ensemble.connect, self.security)
         for plan in self._controllers:
             brokers.write_agent_files(plan)
             if self.security is not None:
@@ -213,8 +212,10 @@ class PlaygroundCluster:
                 connect=self.ensemble.connect(CHROOT), session_timeout_seconds=6.0, members=self.ensemble.members
             ),
             brokers=tuple(brokers.broker_spec(plan, self._runtime) for plan in self._brokers),
-            controllers=tuple(brokers.controller_spec(plan, self._runtime, self.security) for plan in self._controllers),
-            controller_security_protocol="PLAINTEXT" if self.security is None else "SASL_SSL",
+            quorum=QuorumSpec(
+                controllers=tuple(brokers.controller_spec(plan, self._runtime, self.security) for plan in self._controllers),
+                security_protocol="PLAINTEXT" if self.security is None else "SASL_SSL",
+            ),
         )
 
     def _client(self) -> KafkaClientSpec:

@@ -1,4 +1,5 @@
-"""`python -m playground.example`: writes examples/cluster.json, a ClusterSpec as an operator would write it.
+"""`python -m playground.example`: writes examples/cluster.json and examples/zk-to-kraft.json, as an operator would write them:
+a cluster, and what a migration of it wants.
 
 A machine with Kafka's own distribution in /opt/kafka, three brokers on it, three controllers to be created.
 """
@@ -13,16 +14,19 @@ from domain.cluster import (
     KafkaClientSpec,
     NodeDriverSpec,
     PlainProcess,
+    QuorumSpec,
     ZooKeeperMemberSpec,
     ZooKeeperSpec,
 )
+from playground.wanted import before, wanted_of, write
 
-EXAMPLE_FILE = Path(__file__).parent.parent / "examples" / "cluster.json"
+EXAMPLES = Path(__file__).parent.parent / "examples"
 HOST = "127.0.0.1"
 KAFKA_HOME = "/opt/kafka"
 
 
 def example_cluster() -> ClusterSpec:
+    """As its migration sees it."""
     return ClusterSpec(
         name="example",
         cluster_id="mXu2Yk4sQkq7w1bJc0dR9A",
@@ -36,18 +40,13 @@ def example_cluster() -> ClusterSpec:
             ),
         ),
         brokers=tuple(_broker(index) for index in (1, 2, 3)),
-        controllers=tuple(_controller(index) for index in (1, 2, 3)),
+        quorum=QuorumSpec(controllers=tuple(_controller(index) for index in (1, 2, 3))),
     )
 
 
-def write_example(path: Path = EXAMPLE_FILE) -> None:
-    write_spec(example_cluster(), path)
-
-
-def write_spec(spec: ClusterSpec, path: Path) -> None:
-    """As JSON that `PUT /clusters/{name}` takes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(spec.model_dump_json(indent=2) + "\n", encoding="utf-8")
+def write_example(directory: Path = EXAMPLES) -> None:
+    write(before(example_cluster()), directory / "cluster.json")
+    write(wanted_of(example_cluster()), directory / "zk-to-kraft.json")
 
 
 def _broker(index: int) -> BrokerSpec:

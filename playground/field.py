@@ -43,9 +43,9 @@ from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Step
 from domain.errors import Transient
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, MigrationKind
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation
 from domain.zk_to_kraft.steps import NodeStage, StepAction
@@ -56,7 +56,7 @@ from playground.hooks import Hooked, Hooks, Killed
 from playground.own_unit import accepted
 from playground.processes import find, wait_until
 
-POLICY = MigrationPolicy(
+POLICY = ZkToKraftPolicy(
     poll_interval=timedelta(seconds=0.5), stable_samples=2, cure_dual_write=True, accepted_findings=accepted()
 )
 EFFECTS = frozenset({"rename", "write_file", "remove_file", "remove_tree", "kill", "stop", "start", "commit"})

@@ -4,7 +4,8 @@
     python -m playground.nodes run         in the container, until SIGTERM: the cluster and the workers
 
 The volume at `DIRECTORY` is the cluster. A container that was killed starts again what is there, in the mode that its files
-describe, so that a migration can continue. `cluster.json` there is what `PUT /clusters/demo` takes.
+describe, so that a migration can continue. `cluster.json` there is what `PUT /clusters/demo` takes, `wanted.json` what is
+`wanted` in `POST /plans` and `POST /migrations`.
 """
 
 import os
@@ -25,8 +26,9 @@ from kazoo.exceptions import NoNodeError
 from domain.cluster import ClusterSpec
 from playground import processes
 from playground.brokers import node_launch
-from playground.cluster import SPEC_FILE, PlaygroundCluster, prepared_runtime, stop_everything_in
+from playground.cluster import PlaygroundCluster, prepared_runtime, stop_everything_in
 from playground.ensemble import Ensemble, found_servers
+from playground.wanted import WANTED_FILE, read_parts
 
 DIRECTORY = Path("/var/lib/kafka")
 NAME = "demo"
@@ -40,9 +42,8 @@ SESSIONS_END_WITHIN = 60.0
 
 def start(directory: Path) -> None:
     """Everything that was there before; a new cluster where there was none."""
-    spec_file = directory / SPEC_FILE
-    if spec_file.exists():
-        start_again(directory, ClusterSpec.model_validate_json(spec_file.read_text(encoding="utf-8")))
+    if (directory / WANTED_FILE).exists():
+        start_again(directory, read_parts(directory))
     else:
         PlaygroundCluster(directory, name=NAME, host=socket.gethostname(), announce=say).start()
 
@@ -50,7 +51,7 @@ def start(directory: Path) -> None:
 def start_again(directory: Path, spec: ClusterSpec) -> None:
     """Return when ZooKeeper has its quorum and the other nodes are started."""
     Ensemble(found_servers(directory), prepared_runtime(directory, say)).start()
-    await_the_end_of_old_sessions(spec.zookeeper.connect)
+    await_the_end_of_old_sessions(spec.ensemble.connect)
     for node_id in startable(spec):
         processes.start(node_launch(spec.node(node_id), spec.node_name(node_id)))
     say("Started what was there before")

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import psutil
 
+from domain.cluster import ClusterSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.errors import Transient
 from domain.zk_to_kraft.node_config import stage_of
@@ -22,6 +23,7 @@ from playground.own_unit import accepting
 from playground.processes import running, wait_until
 from playground.services import Services
 from playground.temporal import TemporalServer
+from playground.wanted import before, wanted_json
 from playground.waypoints import Waypoint
 
 POLICY = {"poll_interval": "PT0.25S", "stable_samples": 2, "min_zookeeper_silence": "PT5S"}
@@ -74,6 +76,11 @@ class Rig:
     load: Load
     http: httpx.Client
     seen: list[dict[str, Any]] = field(default_factory=list)
+    spec: ClusterSpec = field(init=False)
+    """As it was registered last, with what its migration wants."""
+
+    def __post_init__(self) -> None:
+        self.spec = self.cluster.spec
 
     def call(self, method: str, path: str, body: object = None) -> httpx.Response:
         return self.http.request(method, f"{self.services.api_url}{path}", json=body)
@@ -92,10 +99,11 @@ class Rig:
 
     def register(self, change: Callable[[dict[str, Any]], None] = lambda spec: None) -> str:
         """PUT the cluster, as described or changed; its name."""
-        spec = self.cluster.spec.model_dump(mode="json")
-        change(spec)
-        self.answer("PUT", f"/clusters/{spec['name']}", spec)
-        return str(spec["name"])
+        told = self.cluster.spec.model_dump(mode="json")
+        change(told)
+        self.spec = ClusterSpec.model_validate(told)
+        self.answer("PUT", f"/clusters/{self.spec.name}", before(self.spec).model_dump(mode="json"))
+        return self.spec.name
 
     @property
     def by_hand(self) -> ByHand:
@@ -111,13 +119,21 @@ class Rig:
         return plan
 
     def _plan(self, policy: dict[str, object]) -> dict[str, Any]:
-        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": accepting(POLICY | policy)}
+        body = self._asked(policy)
         url = str(self.answer("POST", "/plans", body)["links"]["self"])
         wait_until(lambda: self.answer("GET", url)["state"] != "running", "the plan", 120, every_seconds=0.2)
         made = self.answer("GET", url)
         if made["plan"] is None:
             raise Transient(f"the plan was not made: {made['detail']}")
         return dict(made["plan"])
+
+    def _asked(self, policy: dict[str, object]) -> dict[str, object]:
+        return {
+            "cluster": self.spec.name,
+            "kind": "zk-to-kraft",
+            "policy": accepting(POLICY | policy),
+            "wanted": wanted_json(self.spec),
+        }
 
     def migrate_as_planned(self, plan: dict[str, Any]) -> httpx.Response:
         """POST a migration that names the plan."""
@@ -127,7 +143,7 @@ class Rig:
 
     def migrate(self, *, hold: bool = False, **policy: object) -> str:
         """POST a migration; its id. `hold`: it looks, and waits for somebody to say where to go."""
-        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": accepting(POLICY | policy)}
+        body = self._asked(policy)
         self.seen = []
         return str(self.answer("POST", "/migrations", body | ({"hold": True} if hold else {}))["id"])
 

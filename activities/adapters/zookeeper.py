@@ -168,7 +168,7 @@ class KazooEnsembles:
         self._call_seconds = call_seconds
 
     async def connect(self, cluster: ClusterRecord) -> KazooTree:
-        return await self.connect_to(cluster.spec.zookeeper)
+        return await self.connect_to(cluster.spec.ensemble)
 
     async def connect_to(self, spec: ZooKeeperSpec) -> KazooTree:
         client = self._client(spec)

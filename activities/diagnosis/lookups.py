@@ -72,7 +72,7 @@ class Hinting:
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
-        addresses = servers_in(cluster.spec.zookeeper.connect)
+        addresses = servers_in(cluster.spec.ensemble.connect)
         answers = await asyncio.gather(*(self._servers.serving(*host_and_port(address)) for address in addresses))
         return settled(dict(zip(addresses, answers, strict=True)))
 
@@ -85,7 +85,7 @@ class Hinting:
                 MetadataHints(self._ports, self._servers, cluster, look.case, look.servers, look.silent).found(),
                 of_kind(cluster, look.case, self._ports, look.silent),
                 self._seen_there(look),
-                member_files(self._members, look.spec.zookeeper, look.servers, look.silent),
+                member_files(self._members, look.spec.ensemble, look.servers, look.silent),
             )
         seen, (own_signs, own_changes), of_servers, metadata, deaf, names = seen_there
         shut, (knocked, set_dynamically, asked), seen_of_deaf = deaf
@@ -225,7 +225,7 @@ class Hinting:
         """Of servers of the ensemble, as far as somebody has said where their logs are, or that was noted. Where all serve,
         nobody has to know of one that may not be read."""
         untold = [] if set(look.servers.values()) <= {Serving.YES} else look.silent
-        known = {address: look.spec.zookeeper.member(address) for address in look.servers}
+        known = {address: look.spec.ensemble.member(address) for address in look.servers}
         members = {address: member for address, member in known.items() if member is not None}
 
         async def read(address: str, member: ZooKeeperMemberSpec) -> tuple[str, ...]:

@@ -259,7 +259,7 @@ class MachineNotes:
 
 def servers_of(spec: ClusterSpec) -> dict[str, ZooKeeperMemberSpec]:
     """By the names under which causes tell of them: those of which the specification says where they are."""
-    found = {address: spec.zookeeper.member(address) for address in servers_in(spec.zookeeper.connect)}
+    found = {address: spec.ensemble.member(address) for address in servers_in(spec.ensemble.connect)}
     return {f"zookeeper {address}": member for address, member in found.items() if member is not None}
 
 

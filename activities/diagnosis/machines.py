@@ -189,7 +189,7 @@ async def holders(
         if taken := ports_not_bound(logs.get(node_id, ())):
             wanted[spec.node_name(node_id)] = ports.drivers.driver(spec.node(node_id)), taken
     for address, lines in server_logs.items():
-        member = spec.zookeeper.member(address)
+        member = spec.ensemble.member(address)
         if member is not None and servers.get(address) is Serving.REFUSED and (taken := ports_not_bound(lines)):
             wanted[f"zookeeper {address}"] = members.machine(member), taken
     looks = (

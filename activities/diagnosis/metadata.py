@@ -85,7 +85,7 @@ class MetadataHints:
         is_slow = not {Serving.BUSY, Serving.STUCK}.isdisjoint(self.serving.values())
         if not is_slow and not self.case.facts.is_leader_stuck:
             return ()
-        return await busy_clients(self.ports.zookeepers, self.cluster.spec.zookeeper.connect)
+        return await busy_clients(self.ports.zookeepers, self.cluster.spec.ensemble.connect)
 
     async def _written(self) -> tuple[Pace, ...]:
         kafka = self.case.observation.kafka

@@ -111,7 +111,7 @@ async def names_of(spec: ClusterSpec, listeners: Listeners) -> dict[str, LookedU
         *(node.metrics.url for node in spec.nodes),
         *(f"{controller.host}:{controller.port}" for controller in spec.controllers),
         *spec.kafka.bootstrap_servers,
-        *servers_in(spec.zookeeper.connect),
+        *servers_in(spec.ensemble.connect),
     ]
     names = sorted({host_of(address) for address in addresses})
     answers = await asyncio.gather(*(listeners.look_up(name) for name in names))

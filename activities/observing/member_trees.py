@@ -53,7 +53,7 @@ async def torn_trees(ask: Ask, addresses: Sequence[str]) -> Trees:
 
 async def ensure_not_torn(cluster: ClusterRecord, zookeepers: ZooKeepers) -> None:
     """`Transient` where a session shows one tree of two."""
-    trees = await torn_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.zookeeper.connect))
+    trees = await torn_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.ensemble.connect))
     if trees:
         sides = " against ".join(side.in_words for side in sides_of(trees))
         raise Transient(f"{ARE_TWO}: {sides}", obstacle=Obstacle.TORN)
@@ -76,7 +76,7 @@ async def why_trees_differ(
     is_due = any(cluster.spec.role(node.id) not in urgent for node in nodes)
     if not is_due or await _is_final(cluster.spec, metrics):
         return None
-    trees = await differing_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.zookeeper.connect))
+    trees = await differing_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.ensemble.connect))
     if not trees:
         return None
     return f"ZooKeeper's members have different trees: {counts_of(trees)}. Nothing was stopped. GET blockers says what to do."

@@ -78,7 +78,8 @@ async def observe(
     `None`: as long as each has time. `early`: who is told before, where something is late.
     """
     started_at, answers = datetime.now(UTC), _Answers()
-    zookeeper = asyncio.create_task(_answer("zookeeper", partial(_look_at_zookeeper, cluster, ports), answers, part_seconds))
+    look_at_zookeeper = partial(_look_at_zookeeper, cluster, ports) if cluster.spec.zookeeper is not None else _nothing
+    zookeeper = asyncio.create_task(_answer("zookeeper", look_at_zookeeper, answers, part_seconds))
     kafka = asyncio.create_task(_answer("kafka", partial(ports.kafka.view, cluster), answers, part_seconds))
 
     def seen(*late: Unanswered) -> Observation:
@@ -123,6 +124,10 @@ async def observe_for(
     """
     observation = await observe(cluster, ports, part_seconds, early)
     return await ports.kinds[kind].probe(observation, cluster, ports, policy, names_seconds)
+
+
+async def _nothing() -> None:
+    """Of a cluster without ZooKeeper."""
 
 
 async def _answer(

@@ -45,7 +45,7 @@ async def present_ensemble(zookeepers: ZooKeepers, cluster: ClusterRecord) -> Pr
     async with session(zookeepers, cluster) as tree:
         await tree.sync()
         brokers, known = await _registered(tree)
-        told = await newest_told(zookeepers, cluster.spec.zookeeper.connect)
+        told = await newest_told(zookeepers, cluster.spec.ensemble.connect)
     return Present(brokers, Newest(max(known, told.zxid), told.why_unsure))
 
 

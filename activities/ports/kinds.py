@@ -6,6 +6,7 @@ for. The kinds reach them as `Ports.kinds`.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from activities.ports.checks import CheckAttempt, CheckRunner
@@ -79,6 +80,7 @@ class ActivityKind:
     phase in which there is nothing left to rehearse. `runbook`: both ways by hand. `rolls`: what its restarts write and prove.
     `diagnosis`: the causes that it knows why nothing happens.
     `checks`: its comparisons of metadata. `effects`: the activities that only this kind has, for the task queue `cluster`.
+    `bounded_grace`: the longest that a bounded step takes under the default policy; zero if it has none.
     """
 
     kind: Kind
@@ -97,6 +99,7 @@ class ActivityKind:
     lookups: Lookups
     checks: Mapping[CheckName, MakeCheck]
     effects: Callable[["Ports", Listeners], Sequence[Callable[..., Any]]]
+    bounded_grace: timedelta
 
     @property
     def name(self) -> str:

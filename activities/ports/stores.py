@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.approvals import Attempt
+from domain.cluster import ClusterSpec
 from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport
 from domain.plans import MeasuredStep, Plan
@@ -120,9 +121,15 @@ class Ledger(Protocol):
         """What the migration's runs have told of what was before that time."""
 
     async def record(
-        self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None
+        self,
+        migration_id: str,
+        events: Sequence[EventDraft],
+        progress: Progress | None,
+        as_of: datetime | None = None,
+        achieved: ClusterSpec | None = None,
     ) -> None:
-        """Append events (a key seen before is skipped) and set the progress, in one transaction.
+        """Append events (a key seen before is skipped), set the progress, and at the migration's end register what it has
+        `achieved`, in one transaction.
 
         Progress that was true (`as_of`) before what is stored is passed over.
         """

@@ -1,10 +1,10 @@
 """A clean stop that takes longer than it may."""
 
 from domain.errors import Transient, Unsafe
-from domain.policy import MigrationPolicy
+from domain.policy import RollPolicy
 
 
-def does_not_stop(name: str, policy: MigrationPolicy, error: Transient) -> Unsafe:
+def does_not_stop(name: str, policy: RollPolicy, error: Transient) -> Unsafe:
     """Nobody kills it: it may be about to end."""
     limit = f"policy.stop_deadline, {policy.stop_deadline.total_seconds():g} s"
     return Unsafe(

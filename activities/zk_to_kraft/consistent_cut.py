@@ -30,6 +30,7 @@ from domain.observed.observation import ControllerZnode, MigrationZnode, NodeMet
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 
 NOBODY_LEADS = "no controller reports that it is active: the quorum's log cannot be read up to a known offset"
 
@@ -112,7 +113,7 @@ class Taker:
         if before.claim != after.claim:
             raise Transient(f"another dual write began in the middle: {after.claim} has followed {before.claim}")
         behind = end_before - 1 - after.offset
-        if behind > self.policy.max_offset_distance:
+        if behind > ZkToKraftPolicy.of(self.policy).max_offset_distance:
             raise Transient(f"ZooKeeper lacks {behind} records that the quorum had before: dual write is not current")
 
     async def _moment(self, tree: ZooKeeperTree) -> Moment:

@@ -22,6 +22,7 @@ from domain.zk_to_kraft.blockers import ZK_TO_KRAFT_DIAGNOSIS
 from domain.zk_to_kraft.invariant import ensure_allowed_by
 from domain.zk_to_kraft.kind import ZK_TO_KRAFT
 from domain.zk_to_kraft.planning.plan import plan_of, why_not_rehearsed
+from domain.zk_to_kraft.policy import ZkToKraftPolicy, longest_window
 from domain.zk_to_kraft.rolls import ROLLS
 
 
@@ -57,4 +58,5 @@ ZK_TO_KRAFT_AT_WORK = ActivityKind(
         CheckName.END: compare_metadata,
     },
     effects=_effects,
+    bounded_grace=longest_window(ZkToKraftPolicy()),
 )

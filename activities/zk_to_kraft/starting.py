@@ -50,6 +50,7 @@ from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, MigrationKind
 from domain.zk_to_kraft.modes import ControllerMode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.situation import DualWrite, QuorumState
@@ -176,7 +177,7 @@ class Starting:
 
     async def _why_not_cured(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str | None:
         """Look until dual write is current k times in a row, or the deadlines of a restart and of a drain are over."""
-        policy = request.policy
+        policy = ZkToKraftPolicy.of(request.policy)
         deadline = time.monotonic() + (policy.restart_deadline + policy.drain_deadline).total_seconds()
         good, why = 0, "no look yet"
         while time.monotonic() < deadline:

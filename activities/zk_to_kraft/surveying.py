@@ -71,7 +71,7 @@ class Gaps:
 async def with_survey(observation: Observation, cluster: ClusterRecord, policy: MigrationPolicy, ports: Ports) -> Observation:
     """The observation with the survey that it lacks, and with whatever of that did not answer. `policy`: what it has made."""
     gaps = Gaps()
-    servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
+    servers = await survey_servers(ports.zookeepers, cluster.spec.ensemble.connect)
     running = [b.id for b in cluster.spec.brokers if _is_running(observation.node(b.id).process)]
     found, log_dirs, canaries, runs = await asyncio.gather(
         gaps.part("survey of zookeeper", partial(_zookeeper, cluster, ports)),

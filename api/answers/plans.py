@@ -8,7 +8,6 @@ from api.running.activity_progress import ActivityProgress, StandingState
 from api.running.planning import PlanInMaking
 from domain.decisions import Severity
 from domain.plans import Plan
-from domain.records import MigrationKind
 
 
 class PlanLinks(Outgoing):
@@ -91,7 +90,7 @@ class PlanSummary(Outgoing):
         return cls(
             id=plan.id,
             cluster=plan.cluster,
-            kind=MigrationKind.ZK_TO_KRAFT,
+            kind=plan.kind,
             state=plan.standing.state,
             detail=plan.standing.detail,
             started_at=plan.standing.started_at,

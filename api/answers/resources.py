@@ -15,7 +15,8 @@ from domain.approvals import seen, state_of
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, Intent, Label
 from domain.drift.report import CheckName, DriftReport, Verdict
-from domain.policy import MigrationPolicy
+from domain.of_kind import AnyWanted
+from domain.policy import AnyPolicy
 from domain.records import (
     ApprovalSeen,
     ApprovalState,
@@ -25,7 +26,6 @@ from domain.records import (
     Event,
     Hold,
     InHand,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     NodeStatus,
@@ -186,7 +186,7 @@ class MigrationAnswer(Outgoing):
     id: str
     cluster: str
     cluster_id: str
-    kind: MigrationKind
+    kind: str
     state: MigrationState
     intent: Intent
     phase: str | None
@@ -201,7 +201,8 @@ class MigrationAnswer(Outgoing):
     findings: list[Finding]
     outcome: str | None
     summary: SummaryAnswer | None
-    policy: MigrationPolicy
+    policy: AnyPolicy
+    wanted: AnyWanted
     spec_revision: int
     generation: int | None
     requested_by: str
@@ -223,7 +224,7 @@ class MigrationAnswer(Outgoing):
         summary: SummaryAnswer | None,
     ) -> "MigrationAnswer":
         """`reports`: those that the open gate's evidence names. `approvals`: the open ones."""
-        progress = record.progress
+        progress, kind = record.progress, wiring.kinds[record.kind]
         shared = record.model_dump(
             include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
             | {"started_at", "ended_at", "workflow_id", "plan_id"}
@@ -231,7 +232,8 @@ class MigrationAnswer(Outgoing):
         return cls(
             **shared,
             run_id=record.newest_run_id,
-            policy=record.policy,
+            policy=kind.policy.of(record.policy),
+            wanted=kind.wanted.of(record.wanted),
             state=progress.state,
             intent=progress.intent,
             phase=progress.phase,

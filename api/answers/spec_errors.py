@@ -4,14 +4,30 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from api.answers.problems import FieldError
+from pydantic import ValidationError
+
+from api.answers.problems import FieldError, invalid_request
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.connect_string import A_PORT, MOST_PORTS
+from domain.kinds import Kind
+from domain.of_kind import Wanted
 
 
 def spec_errors(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
     """`present`: the specification that there is, whose nodes may go on sharing an endpoint."""
     return [*_shared_endpoints(spec, present), *_impossible_ports(spec)]
+
+
+def ensure_attainable(kind: Kind, spec: ClusterSpec, wanted: Wanted) -> None:
+    """Raises a `Problem` where the cluster, as it is registered, cannot become what is wanted."""
+    try:
+        aimed = kind.aimed(spec, wanted)
+    except ValidationError as error:
+        raise invalid_request([_error("wanted", str(found["ctx"]["error"])) for found in error.errors()]) from error
+    except ValueError as error:
+        raise invalid_request([_error("wanted", str(error))]) from error
+    if errors := [one for one in spec_errors(aimed, spec) if one not in spec_errors(spec, spec)]:
+        raise invalid_request([_error(one.field.replace("quorum", "wanted", 1), one.message) for one in errors])
 
 
 def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> Iterator[FieldError]:
@@ -49,7 +65,7 @@ def _port_of(url: str) -> int:
 
 
 def _nodes(spec: ClusterSpec) -> Iterator[tuple[str, NodeSpec]]:
-    for kind, nodes in (("brokers", spec.brokers), ("controllers", spec.controllers)):
+    for kind, nodes in (("brokers", spec.brokers), ("quorum.controllers", spec.controllers)):
         yield from ((f"{kind}.{place}", node) for place, node in enumerate(nodes))
 
 

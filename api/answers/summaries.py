@@ -34,7 +34,8 @@ class SummaryAnswer(Outgoing):
     """What a migration came to that has ended. `phases`: in the order in which they were entered. `restarts`: by node.
 
     `decisions`: who approved, rejected or rolled back what. `end`: whether KRaft has what ZooKeeper had at the gate; `null`
-    where that was not tried. `what_now`: what to do next, in order.
+    where that was not tried. `what_now`: what to do next, in order. `specification_revision`: the revision of the cluster's
+    specification that the migration has written at its end; `null` where it has not succeeded.
     """
 
     seconds: float
@@ -45,6 +46,7 @@ class SummaryAnswer(Outgoing):
     decisions: list[DecisionLine]
     end: EndCompared | None
     what_now: list[NextStep]
+    specification_revision: int | None
 
     @classmethod
     def of(cls, summary: Summary, migration_id: str) -> "SummaryAnswer":

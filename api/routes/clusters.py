@@ -16,7 +16,7 @@ from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
 from domain.principals import Permission
 from domain.questions import ClusterSight
-from domain.records import ClusterRecord
+from domain.records import ClusterRecord, MigrationRecord
 from ledger.errors import ActiveMigration, NoSuchCluster
 
 router = APIRouter(prefix="/clusters", tags=["clusters"])
@@ -32,6 +32,7 @@ async def put_cluster(
 ) -> ClusterAnswer:
     """Register a cluster, or change its spec: each change is a revision. The cluster is not contacted. While a migration is
     held, only how the cluster is looked at may change: `kafka`, `metrics`, `zookeeper.members` and `session_timeout_seconds`.
+    For the `metrics` of controllers that it creates, add them as `quorum`.
     """
     call_of(request).cluster = name
     if spec.name != name:
@@ -48,12 +49,16 @@ async def put_cluster(
 
 async def _put(wiring: UsableWiring, spec: ClusterSpec) -> tuple[ClusterRecord, bool]:
     """A migration whose run is gone keeps no spec as it is."""
+
+    def aimed(migration: MigrationRecord, spec: ClusterSpec) -> ClusterSpec:
+        return wiring.kinds[migration.kind].aimed(spec, migration.wanted)
+
     try:
-        return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+        return await wiring.ledger.put_cluster(spec, datetime.now(UTC), aimed)
     except ActiveMigration as busy:
         if not await wiring.starter.settle(busy.migration_id):
             raise
-        return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+        return await wiring.ledger.put_cluster(spec, datetime.now(UTC), aimed)
 
 
 @router.get("")

@@ -1,7 +1,7 @@
 """`/migrations`: start one, and see where it stands."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, cast
 from uuid import UUID
 
 import uuid_utils
@@ -10,7 +10,9 @@ from fastapi import APIRouter, Query, Request, Response
 from api.answers.links import migration_url
 from api.answers.problems import FieldError, invalid_request
 from api.answers.resources import MigrationAnswer, MigrationList, SampleList
+from api.answers.spec_errors import ensure_attainable
 from api.answers.summaries import summary_answer
+from api.by_kind import ByKind
 from api.pages.markdown import HTML, as_json, described
 from api.pages.migration_page import list_page, migration_page
 from api.pages.web_pages import is_for_browser
@@ -24,6 +26,8 @@ from api.running.planning import ensure_startable
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.drift.report import DriftReport
+from domain.kinds import Kinds
+from domain.of_kind import Wanted
 from domain.plans import Plan
 from domain.principals import Permission, Principal
 from domain.records import (
@@ -31,7 +35,6 @@ from domain.records import (
     Command,
     CommandKind,
     InHand,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     Progress,
@@ -41,26 +44,37 @@ from ledger.errors import NoSuchMigration
 router = APIRouter(prefix="/migrations", tags=["migrations"], route_class=IdempotentRoute)
 
 
-@router.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
-async def start_migration(
-    asked: MigrationRequest, request: Request, response: Response, wiring: UsableWiring
-) -> MigrationAnswer:
-    """Start a migration. It first observes the cluster, and ends as `refused`, with findings, where a check finds a blocker.
+def router_of(kinds: Kinds) -> APIRouter:
+    """All calls; a migration is started as its kind has it."""
+    order = ByKind.of(MigrationRequest, kinds)
+    starting = APIRouter(prefix="/migrations", tags=["migrations"], route_class=IdempotentRoute)
 
-    With `plan_id` it also ends as `refused` where the cluster has moved away from the plan. A plan with blockers, of another
-    revision of the specification, or that is too old starts nothing. With `hold` it starts held: how somebody takes over what
-    was left half-way, in order to look first, or to lead it back.
-    """
-    call = call_of(request)
-    call.cluster = asked.cluster
-    ensure_in_scope(principal_of(request), asked.cluster)
-    cluster = await registered(wiring, asked.cluster)
-    record = _planned(asked, cluster, await _plan_of(asked, cluster, principal_of(request), wiring), call)
-    hold = _hold_of(record, call) if asked.hold else None
-    await wiring.starter.start(record, hold)
-    call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
-    response.headers["Location"] = migration_url(record.id)
-    return await _answer(await existing(wiring, record.id), wiring)
+    @starting.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
+    async def start_migration(
+        asked: Annotated[MigrationRequest, order], request: Request, response: Response, wiring: UsableWiring
+    ) -> MigrationAnswer:
+        """Start a migration. It first observes the cluster, and ends as `refused`, with findings, where a check finds a
+        blocker.
+
+        With `plan_id` it also ends as `refused` where the cluster has moved away from the plan. A plan with blockers, of
+        another revision of the specification, or that is too old starts nothing. With `hold` it starts held: how somebody
+        takes over what was left half-way, in order to look first, or to lead it back.
+        """
+        call = call_of(request)
+        call.cluster = asked.cluster
+        ensure_in_scope(principal_of(request), asked.cluster)
+        cluster = await registered(wiring, asked.cluster)
+        if asked.wanted is not None:
+            ensure_attainable(kinds[asked.kind], cluster.spec, asked.wanted)
+        record = _planned(asked, cluster, await _plan_of(asked, cluster, principal_of(request), wiring), call)
+        hold = _hold_of(record, call) if asked.hold else None
+        await wiring.starter.start(record, hold)
+        call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
+        response.headers["Location"] = migration_url(record.id)
+        return await _answer(await existing(wiring, record.id), wiring)
+
+    starting.routes.extend(router.routes)
+    return starting
 
 
 @router.get("", response_model=MigrationList, responses=described(HTML))
@@ -68,11 +82,14 @@ async def list_migrations(
     request: Request,
     wiring: UsableWiring,
     cluster: Annotated[ClusterName | None, Query()] = None,
-    kind: Annotated[MigrationKind | None, Query()] = None,
+    kind: Annotated[str | None, Query()] = None,
     state: Annotated[MigrationState | None, Query()] = None,
     limit: Limit = 50,
 ) -> Response:
     """Migrations, newest first. A page in a browser."""
+    if kind is not None and kind not in wiring.kinds:
+        expected = " or ".join(map(repr, wiring.kinds))
+        raise invalid_request([FieldError(where="query", field="kind", message=f"Expected {expected}")])
     clusters = principal_of(request).clusters if cluster is None else {cluster}
     records = await wiring.ledger.migrations(clusters, kind, state, limit)
     answer = MigrationList(items=[await _answer(record, wiring) for record in records])
@@ -140,6 +157,7 @@ def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None,
         cluster_id=cluster.spec.cluster_id,
         kind=asked.kind,
         policy=asked.policy if plan is None else plan.policy,
+        wanted=cast("Wanted", asked.wanted) if plan is None else plan.wanted,  # a request has it that names no plan
         spec_revision=cluster.revision,
         requested_by=call.by,
         created_at=now,

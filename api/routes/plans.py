@@ -12,6 +12,8 @@ from api.answers.links import plan_url
 from api.answers.negotiation import form_for
 from api.answers.plans import PlanAnswer, PlanList, PlanSummary
 from api.answers.problems import Problem, ProblemKind
+from api.answers.spec_errors import ensure_attainable
+from api.by_kind import ByKind
 from api.pages import markdown as pages
 from api.pages.markdown import HEADERS, HTML, JSON, MARKDOWN, described
 from api.pages.plan_page import page_of, page_without_plan
@@ -24,6 +26,7 @@ from api.running.audit import call_of
 from api.running.planning import PlanInMaking, find_plan, plans_in_making, start_plan
 from api.running.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import UsableWiring, Wiring
+from domain.kinds import Kinds
 from domain.plans import Plan
 from domain.principals import Permission, Principal
 from domain.questions import PlanRequest
@@ -34,27 +37,39 @@ Before = Annotated[UUID | None, Query(alias="cursor", description="`next_cursor`
 router = APIRouter(prefix="/plans", tags=["plans"], route_class=IdempotentRoute)
 
 
-@router.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
-async def make_plan(asked: PlanOrder, request: Request, response: Response, wiring: UsableWiring) -> PlanAnswer:
-    """Make a plan: findings, waves, the difference of every file, restarts, what cannot be undone, what it will take.
+def router_of(kinds: Kinds) -> APIRouter:
+    """All calls; a plan is made as its kind has it."""
+    order = ByKind.of(PlanOrder, kinds)
+    ordering = APIRouter(prefix="/plans", tags=["plans"], route_class=IdempotentRoute)
 
-    Nothing is changed. What comes of it has the address in `Location`.
-    """
-    call = call_of(request)
-    call.cluster = asked.cluster
-    ensure_in_scope(principal_of(request), asked.cluster)
-    await registered(wiring, asked.cluster)
-    order = PlanRequest(
-        plan_id=str(uuid_utils.uuid7()),
-        cluster=asked.cluster,
-        kind=asked.kind,
-        policy=asked.policy,
-        requested_by=call.by,
-        requested_at=datetime.now(UTC),
-    )
-    standing = await start_plan(wiring.temporal, order, is_rehearsed=asked.rehearse)
-    response.headers["Location"] = plan_url(order.plan_id)
-    return PlanAnswer.without_plan(order.plan_id, standing)
+    @ordering.post("", status_code=202, dependencies=[may(Permission.OPERATE)])
+    async def make_plan(
+        asked: Annotated[PlanOrder, order], request: Request, response: Response, wiring: UsableWiring
+    ) -> PlanAnswer:
+        """Make a plan: findings, waves, the difference of every file, restarts, what cannot be undone, what it will take.
+
+        Nothing is changed. What comes of it has the address in `Location`.
+        """
+        call = call_of(request)
+        call.cluster = asked.cluster
+        ensure_in_scope(principal_of(request), asked.cluster)
+        cluster = await registered(wiring, asked.cluster)
+        ensure_attainable(kinds[asked.kind], cluster.spec, asked.wanted)
+        order = PlanRequest(
+            plan_id=str(uuid_utils.uuid7()),
+            cluster=asked.cluster,
+            kind=asked.kind,
+            policy=asked.policy,
+            wanted=asked.wanted,
+            requested_by=call.by,
+            requested_at=datetime.now(UTC),
+        )
+        standing = await start_plan(wiring.temporal, order, is_rehearsed=asked.rehearse)
+        response.headers["Location"] = plan_url(order.plan_id)
+        return PlanAnswer.without_plan(order.plan_id, standing)
+
+    ordering.routes.extend(router.routes)
+    return ordering
 
 
 @router.get("")
@@ -121,12 +136,12 @@ async def _found(wiring: Wiring, plan_id: UUID, principal: Principal) -> Plan | 
 
 async def _known(wiring: Wiring, plan_id: UUID) -> Plan | ActivityProgress:
     """The plan, or where it stands; a `Problem` where nobody knows of it."""
-    plan = await wiring.ledger.plan(str(plan_id))
+    plan = await wiring.plan(str(plan_id))
     if plan is not None:
         return plan
     standing = await find_plan(wiring.temporal, str(plan_id))
     if standing is None:
         raise Problem(ProblemKind.PLAN_NOT_FOUND, "GET /plans lists those that exist.")
     # It may have been published while Temporal was asked.
-    published = await wiring.ledger.plan(str(plan_id)) if standing.is_over else None
+    published = await wiring.plan(str(plan_id)) if standing.is_over else None
     return published or standing

@@ -12,7 +12,7 @@ from temporalio.common import RetryPolicy, SearchAttributePair, TypedSearchAttri
 from api.answers.links import plan_url
 from api.answers.problems import Problem, ProblemKind
 from api.running.activity_progress import ActivityProgress, StandingState, find_progress, progress_of
-from api.running.runs import CLUSTER
+from api.running.runs import CLUSTER, MIGRATION_KIND
 from api.running.temporal import Temporal
 from domain.checks.acceptance import blockers_in
 from domain.contracts import ActivityName, TaskQueue
@@ -58,7 +58,9 @@ async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bo
             schedule_to_close_timeout=REHEARSED_PLAN_LIMIT if is_rehearsed else PLAN_LIMIT,
             heartbeat_timeout=SILENCE_LIMIT,
             retry_policy=RETRIES,
-            search_attributes=TypedSearchAttributes([SearchAttributePair(CLUSTER, asked.cluster)]),
+            search_attributes=TypedSearchAttributes(
+                [SearchAttributePair(CLUSTER, asked.cluster), SearchAttributePair(MIGRATION_KIND, asked.kind)]
+            ),
             summary=f"POST /plans: {asked.kind} of {asked.cluster}",
         )
         return await progress_of(await handle.describe(), queue)
@@ -70,6 +72,7 @@ class PlanInMaking:
 
     id: str
     cluster: str
+    kind: str
     is_rehearsed: bool
     standing: ActivityProgress
 
@@ -85,6 +88,7 @@ async def plans_in_making(temporal: Temporal, cluster: str | None) -> list[PlanI
         PlanInMaking(
             id=seen.activity_id.removeprefix(_activity_id("")),
             cluster=seen.typed_search_attributes.get(CLUSTER) or "",
+            kind=seen.typed_search_attributes.get(MIGRATION_KIND) or "",
             is_rehearsed=seen.activity_type == ActivityName.REHEARSE_PLAN,
             standing=standing,
         )

@@ -113,11 +113,11 @@ async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
         search_attributes=TypedSearchAttributes(
             [
                 SearchAttributePair(CLUSTER, record.cluster),
-                SearchAttributePair(MIGRATION_KIND, record.kind.value),
+                SearchAttributePair(MIGRATION_KIND, record.kind),
                 SearchAttributePair(MIGRATION_ID, record.id),
             ]
         ),
-        static_summary=f"{record.kind.value} of Kafka cluster {record.cluster}",
+        static_summary=f"{record.kind} of Kafka cluster {record.cluster}",
         static_details=_details(record),
     )
     return str(handle.first_execution_run_id)
@@ -126,7 +126,7 @@ async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
 def _details(record: MigrationRecord) -> str:
     """Markdown for whoever opens the run in Temporal's web UI and knows nothing of it."""
     return (
-        f"Migration `{record.id}` ({record.kind.value}) of Kafka cluster **{record.cluster}** (`{record.cluster_id}`), "
+        f"Migration `{record.id}` ({record.kind}) of Kafka cluster **{record.cluster}** (`{record.cluster_id}`), "
         f"requested by {record.requested_by} at {record.created_at:%Y-%m-%d %H:%M:%S} UTC, on revision "
         f"{record.spec_revision} of the cluster's spec.\n\nIts state, what it waits for and what to decide: `GET "
         f"{migration_url(record.id)}` of the Keeperless API. Approve, reject, hold, resume or roll it back there. Do not "

@@ -17,7 +17,7 @@ TOPICS_TOOL = "org.apache.kafka.tools.TopicCommand"
 
 def zookeeper(spec: ClusterSpec, command: str) -> str:
     """One command of ZooKeeper's shell, e.g. `get /controller`."""
-    if spec.zookeeper.digest_auth is None:
+    if spec.ensemble.digest_auth is None:
         return f"{_shell(spec)} {command}"
     return f'{{ {_add_identity(spec)}echo "{command}"; }} | {_shell(spec)}'
 
@@ -32,11 +32,11 @@ def is_plain(path: str) -> bool:
 
 def look_at(spec: ClusterSpec, path: str) -> str:
     """What a znode holds, whose path is plain."""
-    return zookeeper(spec, f"get {path if spec.zookeeper.digest_auth is not None else quote(path)}")
+    return zookeeper(spec, f"get {path if spec.ensemble.digest_auth is not None else quote(path)}")
 
 
 def _shell(spec: ClusterSpec) -> str:
-    return java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect))
+    return java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.ensemble.connect))
 
 
 def in_one_session(spec: ClusterSpec, variable: str) -> str:
@@ -46,7 +46,7 @@ def in_one_session(spec: ClusterSpec, variable: str) -> str:
 
 def _add_identity(spec: ClusterSpec) -> str:
     """As the session's first command, where an identity is needed."""
-    reference = spec.zookeeper.digest_auth
+    reference = spec.ensemble.digest_auth
     return f"printf 'addauth digest %s\\n' {_secret(reference)}; " if reference is not None else ""
 
 

@@ -1,10 +1,10 @@
 """Which partitions a restart would take below their `min.insync.replicas`."""
 
 from domain.observed.observation import KafkaView
-from domain.policy import MigrationPolicy
+from domain.policy import RollPolicy
 
 
-def partitions_needing(kafka: KafkaView | None, broker_id: int, policy: MigrationPolicy) -> tuple[str, ...]:
+def partitions_needing(kafka: KafkaView | None, broker_id: int, policy: RollPolicy) -> tuple[str, ...]:
     """Partitions that would fall below `min.insync.replicas` without this broker, but for those the policy gives up."""
     if kafka is None:
         return ()

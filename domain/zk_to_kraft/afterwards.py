@@ -73,7 +73,7 @@ def _tools() -> NextStep:
 
 def _retire(spec: ClusterSpec | None) -> NextStep:
     """Advise nothing that deletes: only people know which other systems use the ensemble."""
-    connect = spec.zookeeper.connect if spec is not None else ""
+    connect = spec.ensemble.connect if spec is not None else ""
     return NextStep(
         subject="Retire ZooKeeper",
         do="Wait until you trust the cluster: none of its nodes uses ZooKeeper any more, and it cannot be rolled back. Copy "

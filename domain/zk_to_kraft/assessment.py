@@ -44,6 +44,7 @@ from domain.zk_to_kraft.losses import METADATA_CHANGES, TOPIC_IDS, losing_nodes,
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import WAY, Phase, phase_of
 from domain.zk_to_kraft.planning.basis import basis_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
@@ -69,7 +70,7 @@ class Grounds:
 
     observation: Observation
     spec: ClusterSpec
-    policy: MigrationPolicy
+    policy: ZkToKraftPolicy
     situation: Situation
     terms: Terms
     ruling: Ruling
@@ -89,6 +90,7 @@ def assess(
 
     `needs_survey`: without one nothing starts.
     """
+    policy = ZkToKraftPolicy.of(policy)
     known = Remembered.model_validate(memory)
     silence = zookeeper_silence(observation, known.silence)
     situation = situation_of(observation, spec, policy)
@@ -202,7 +204,7 @@ def _terms(
     observation: Observation,
     situation: Situation,
     spec: ClusterSpec,
-    policy: MigrationPolicy,
+    policy: ZkToKraftPolicy,
     ruling: Ruling,
     evidence_hash: str,
 ) -> Terms:

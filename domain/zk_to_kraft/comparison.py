@@ -13,7 +13,7 @@ from domain.drift.report import DriftReport, Verdict
 from domain.drift.tolerations import Toleration
 from domain.drift.verdicts import blocks, is_of_our_rules, is_usable
 from domain.observed.observation import ControllerZnode, ZooKeeperView
-from domain.policy import MigrationPolicy
+from domain.policy import CheckPolicy
 from domain.rulings import ReportsOnCopy
 from domain.zk_to_kraft.terms import Compared
 
@@ -73,7 +73,7 @@ def _when_cut(report: DriftReport) -> tuple[int, datetime, bool]:
     return report.cut.migration_offset, report.started_at, report.verdict is Verdict.DRIFT
 
 
-def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
+def compared(report: DriftReport | None, policy: CheckPolicy) -> Compared:
     """What a report of this dual write says. One that tolerates more than this migration's policy does is none.
 
     Clean by other rules than ours is as good as unknown; what differs by them may well differ by ours.
@@ -116,7 +116,7 @@ class CopyReports(ReportsOnCopy):
         theirs = compared_copy(self.newest)
         return theirs if self.own is not None or theirs is Compared.DRIFT else Compared.NONE
 
-    def baseline(self, claim: ControllerZnode | None, policy: MigrationPolicy) -> DriftReport | None:
+    def baseline(self, claim: ControllerZnode | None, policy: CheckPolicy) -> DriftReport | None:
         """What the copy can be compared with: what this migration has kept. Who takes over has what an earlier report on this
         copy was compared with; or another one's, if that was kept right before the claim. Rows of other rules are none.
         """
@@ -155,7 +155,7 @@ def compared_messages(report: DriftReport | None) -> Compared:
     return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
 
 
-def is_look_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
+def is_look_due(report: DriftReport | None, policy: CheckPolicy, now: datetime) -> bool:
     """Whether to look at clients' data anew: without a report, after a good one's age, and soon after another."""
     if report is None or report.started_at - now > CLOCKS_APART:
         return True
@@ -169,14 +169,14 @@ REST = 9
 """A look at clients' data that is taken again and again reads the brokers' disks for a tenth of the time."""
 
 
-def is_copy_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
+def is_copy_due(report: DriftReport | None, policy: CheckPolicy, now: datetime) -> bool:
     """Whether to compare Kafka's copy: once. It does not change any more, only what kept anybody from reading it."""
     if report is None:
         return True
     return compared_copy(report) is Compared.INCONCLUSIVE and now - report.ended_at >= policy.recheck_interval
 
 
-def is_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
+def is_due(report: DriftReport | None, policy: CheckPolicy, now: datetime) -> bool:
     """Whether to compare anew: without a report, after a good one's age, and soon after what may have been repaired.
 
     A good one is as old as its beginning: it may have looked then. One from the future has no age that could be trusted.

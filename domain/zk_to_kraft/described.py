@@ -5,9 +5,10 @@ from typing import TypeVar
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import CHECK_TIMEOUT, HEARTBEAT, Decision, Done, Execution, Gate, Refuse, Revert, Step, Wait
 from domain.drift.report import CheckName
-from domain.policy import STEP_MARGIN, MigrationPolicy, longest_window
+from domain.policy import STEP_MARGIN, MigrationPolicy
 from domain.waits import WaitReason
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy, longest_window
 from domain.zk_to_kraft.steps import FINAL_GATES, GateName, StepAction, ZkActivity
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
@@ -116,7 +117,9 @@ def execution_of(step: Step, policy: MigrationPolicy) -> Execution:
         activity=activity,
         queue=TaskQueue.CLUSTER,
         summary=summary.format(node="{node}", stage=step.stage, final=final),
-        limit=longest_window(policy) if is_window else policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
+        limit=longest_window(ZkToKraftPolicy.of(policy))
+        if is_window
+        else policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
         heartbeat=WINDOW_HEARTBEAT if is_window else HEARTBEAT,
         is_urgent=is_window,
         needs_agreement=step.action == StepAction.FAIL_OVER,

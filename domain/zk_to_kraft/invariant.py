@@ -33,6 +33,7 @@ from domain.observed.observation import KafkaView, Observation
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, QuorumState, Situation
 from domain.zk_to_kraft.steps import FINAL_GATES, GateName, NodeStage, StepAction
@@ -55,7 +56,8 @@ class Facts:
 
 def ensure_allowed_by(seen: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, step: Step) -> None:
     """`ensure_allowed`, asked of the observation that is about to allow an effect."""
-    facts = Facts(seen.kafka, frozenset(ruling.approvals), ruling.accepted_losses is not None, policy.cure_dual_write)
+    own = ZkToKraftPolicy.of(policy)
+    facts = Facts(seen.kafka, frozenset(ruling.approvals), ruling.accepted_losses is not None, own.cure_dual_write)
     ensure_allowed(situation_of(seen, spec, policy), step, facts)
 
 

@@ -201,7 +201,7 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
         "node.id": str(controller.id),
         "listeners": f"{spec.controller_listener}://{controller.host}:{controller.port}",
         "log.dirs": ",".join(controller.log_dirs),
-        "zookeeper.connect": spec.zookeeper.connect,
+        "zookeeper.connect": spec.ensemble.connect,
         PROTOCOL_MAP: protocols,
     }
     start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"

@@ -11,6 +11,7 @@ from domain.observed.observation import KafkaView, MigrationGauge, NodeView, Obs
 from domain.policy import MigrationPolicy
 from domain.rolling.configuration_management import marked_nodes, running_again
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode, is_flag_in_file, stage_of_disk
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -26,6 +27,7 @@ from domain.zk_to_kraft.situation import (
 
 def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Situation:
     """Reduce an observation. Pure; the same observation always gives the same situation."""
+    policy = ZkToKraftPolicy.of(policy)
     leader = quorum_leader(observation, spec)
     zookeeper_controller = _zookeeper_controller(observation.zookeeper)
     brokers = tuple(
@@ -174,7 +176,7 @@ def _is_copy_failed(
     observation: Observation,
     brokers: tuple[BrokerSituation, ...],
     controllers: tuple[ControllerSituation, ...],
-    policy: MigrationPolicy,
+    policy: ZkToKraftPolicy,
 ) -> bool:
     """The copy is not there, and no majority of controllers is left that could elect the one who makes it.
 
@@ -191,7 +193,7 @@ def _is_copy_failed(
     return 2 * dead > len(controllers) or (not is_majority_left and _is_claim_old(observation, policy))
 
 
-def _is_claim_old(observation: Observation, policy: MigrationPolicy) -> bool:
+def _is_claim_old(observation: Observation, policy: ZkToKraftPolicy) -> bool:
     claim = observation.zookeeper.controller if observation.zookeeper is not None else None
     if claim is None or claim.claimed_at is None:
         return False
@@ -214,7 +216,7 @@ def _records_behind(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None
     return log_end - 1 - offset
 
 
-def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: MigrationPolicy) -> DualWrite:
+def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: ZkToKraftPolicy) -> DualWrite:
     """Current: the offset keeps up, and a persistent `/controller` names the leader, whose gauge is MIGRATION.
 
     Where a broker has taken `/controller`, a failover would delete what it has made since: that is for people.

@@ -12,7 +12,7 @@ from domain.decisions import Decision, Revert, Step, Wait
 from domain.diagnosis.blocker import Blocker, blocker
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
+from domain.policy import RollPolicy
 from domain.waits import WaitReason
 
 GF15 = "GF15"
@@ -56,7 +56,7 @@ def measure(observation: Observation, spec: ClusterSpec, phase: str | None, step
     return f"{phase}, {steps_done} steps, {registered} registered, {lagging} lagging"
 
 
-def overdue(still: Standstill | None, policy: MigrationPolicy, now: datetime) -> tuple[Blocker, ...]:
+def overdue(still: Standstill | None, policy: RollPolicy, now: datetime) -> tuple[Blocker, ...]:
     """The alert, once the policy's deadline is over."""
     if still is None or now - still.since < policy.stage_deadline:
         return ()

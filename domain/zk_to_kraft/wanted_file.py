@@ -109,7 +109,7 @@ def _with_flag(sources: Sources, spec: ClusterSpec, controller: NodeSpec) -> Wan
     if archived is not None:
         return WantedFile(archived, Making.ARCHIVE)
     has_zookeeper = "zookeeper.connect" in parse(sources.current)
-    missing = {} if has_zookeeper else {"zookeeper.connect": spec.zookeeper.connect} | _of_zookeeper(sources)
+    missing = {} if has_zookeeper else {"zookeeper.connect": spec.ensemble.connect} | _of_zookeeper(sources)
     text = edit(sources.current, _absent(missing, sources.current))
     return WantedFile(node_file(text, spec, controller, NodeStage.MIGRATION), Making.EDIT)
 
@@ -130,7 +130,7 @@ def _with_zookeeper(sources: Sources, spec: ClusterSpec, broker: NodeSpec) -> st
     further = {key: theirs[key] for key in sorted(ZOOKEEPER_ONLY_KEYS & theirs.keys())}
     if further.get("control.plane.listener.name", "").strip().upper() not in _names(found.get("listeners", "")):
         further.pop("control.plane.listener.name", None)
-    missing = {"zookeeper.connect": spec.zookeeper.connect} | release | further | _of_zookeeper(sources)
+    missing = {"zookeeper.connect": spec.ensemble.connect} | release | further | _of_zookeeper(sources)
     assignments = _absent(missing, text) | _authorizer(found, theirs)
     return node_file(edit(text, assignments, frozenset({"process.roles"})), spec, broker, NodeStage.MIGRATION)
 

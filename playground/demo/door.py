@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.cluster import ClusterSpec
 from domain.decisions import Finding, Intent
 from domain.drift.report import DriftFinding, Verdict
 from domain.errors import Permanent
 from domain.plans import Estimate
 from domain.questions import ClusterSight, RollbackPreview
 from domain.records import Event, NodeStatus, OpenGate
+from playground.wanted import before, wanted_json
 
 AGAIN_SECONDS = 0.5
 PENDING = "pending"
@@ -140,21 +142,24 @@ class Door:
 
     def __init__(self, api_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._client = httpx.AsyncClient(base_url=api_url, timeout=READ_TIMEOUT, trust_env=False, transport=transport)
+        self._wanted: dict[str, Any] = {}
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def register(self, name: str, spec: dict[str, Any]) -> None:
-        await self._change("PUT", f"/clusters/{name}", spec)
+    async def register(self, spec: ClusterSpec) -> None:
+        """`spec`: as migrations see it; from now on they want its quorum."""
+        self._wanted = wanted_json(spec)
+        await self._change("PUT", f"/clusters/{spec.name}", before(spec).model_dump(mode="json"))
 
     async def start_migration(self, cluster: str, policy: dict[str, Any]) -> str:
         """Gives its id."""
-        answer = await self._change("POST", "/migrations", {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy})
+        answer = await self._change("POST", "/migrations", self._asked(cluster, policy))
         return MigrationSeen.model_validate(answer).id
 
     async def plan(self, cluster: str, policy: dict[str, Any], *, rehearse: bool) -> PlanSeen:
         """Returns when it is made; raises Permanent when it cannot be."""
-        body = {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy} | ({"rehearse": True} if rehearse else {})
+        body = self._asked(cluster, policy) | ({"rehearse": True} if rehearse else {})
         asked = await self._change("POST", "/plans", body)
         while asked["state"] == "running":
             await asyncio.sleep(AGAIN_SECONDS)
@@ -162,6 +167,9 @@ class Door:
         if asked["plan"] is None:
             raise Permanent(f"the plan was not made: {asked['detail']}")
         return PlanSeen.model_validate(asked["plan"])
+
+    def _asked(self, cluster: str, policy: dict[str, Any]) -> dict[str, Any]:
+        return {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy, "wanted": self._wanted}
 
     async def start_planned(self, cluster: str, plan_id: str) -> str:
         """Gives its id. The API looks at the cluster once more before it says yes."""

@@ -6,6 +6,7 @@ It stops nothing and waits for nothing at its end, so it can be interrupted anyw
 import asyncio
 import logging
 import sys
+from pathlib import Path
 
 from rich.console import Console
 
@@ -18,6 +19,7 @@ from playground.demo.report import DemoReport, summary
 from playground.demo.screen import Screen, console_of_this_process, save_picture, screen_for
 from playground.demo.story import Story
 from playground.load import Load
+from playground.wanted import WANTED_FILE
 
 FAILED = 1
 log = logging.getLogger("playground.demo")
@@ -54,7 +56,9 @@ async def _play(options: Options, backstage: Backstage, screen: Screen) -> None:
         if options.keep:
             _keep(backstage, screen.console, has_load=report is None)
         if report is None:
-            screen.console.print(next_steps(backstage.services.api_url), soft_wrap=True, markup=False)
+            screen.console.print(
+                next_steps(backstage.services.api_url, backstage.directory.cluster / WANTED_FILE), soft_wrap=True, markup=False
+            )
     except Exception as error:  # noqa: BLE001 - told, logged, and turned into an exit code: the process ends here
         code = _tell_failure(screen.console, backstage.directory, error)
     leave(code)
@@ -80,17 +84,17 @@ def _keep(backstage: Backstage, console: Console, *, has_load: bool) -> None:
     console.print(
         f"Everything keeps running:\n  Temporal UI  {backstage.temporal.ui_url}\n  API          "
         f"{backstage.services.api_url}/docs\n  Kafka        {','.join(backstage.cluster.bootstrap_servers)}\n  ZooKeeper    "
-        f"{backstage.cluster.spec.zookeeper.connect}\nStart again what you have killed of Temporal and Keeperless: "
+        f"{backstage.cluster.spec.ensemble.connect}\nStart again what you have killed of Temporal and Keeperless: "
         f"{how_to('start', backstage.directory.path)}\nStop it: {how_to('stop', backstage.directory.path)}",
         soft_wrap=True,
     )
 
 
-def next_steps(api_url: str) -> str:
+def next_steps(api_url: str, wanted: Path) -> str:
     """What to type to migrate the cluster by hand."""
     return (
-        f"The cluster is in ZooKeeper mode, and registered. Go on with docs/calls.md, where these two are set first:\n\n"
-        f"API={api_url}\nCLUSTER={CLUSTER_NAME}\n"
+        f"The cluster is in ZooKeeper mode, and registered. Go on with docs/calls.md, where these three are set first:\n\n"
+        f"API={api_url}\nCLUSTER={CLUSTER_NAME}\nWANTED={wanted}\n"
     )
 
 

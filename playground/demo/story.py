@@ -109,8 +109,7 @@ class Story:
     async def _migrate(self) -> None:
         """Registers the cluster, and plays one migration after the other, until one does not end as it was meant to."""
         self._board.doing = "planning"
-        spec: dict[str, Any] = self._stage.cluster.spec.model_dump(mode="json")
-        await self._door.register(CLUSTER_NAME, spec)
+        await self._door.register(self._stage.cluster.spec)
         self._announce(f"PUT /clusters/{CLUSTER_NAME}: registered")
         for heading in HEADINGS[self._options.story]:
             migration = await self._play_one(heading)

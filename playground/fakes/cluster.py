@@ -156,7 +156,7 @@ class FakeCluster:
 
     async def connect(self, cluster: ClusterRecord) -> FakeTree:
         if self.faults.silent_zookeeper:
-            raise Transient(f"ZooKeeper {cluster.spec.zookeeper.connect}: no session")
+            raise Transient(f"ZooKeeper {cluster.spec.ensemble.connect}: no session")
         self.side.keep_sessions(self._zookeeper_ids())
         return FakeTree(self.znodes, self.faults, self.advance)
 
@@ -164,7 +164,7 @@ class FakeCluster:
         """The first server leads, and has all sessions."""
         if self.faults.silent_zookeeper or server in self.faults.silent_servers:
             raise Transient(f"ZooKeeper {server}: no answer to {word}")
-        is_leader = self.spec.zookeeper.connect.startswith(server)
+        is_leader = self.spec.ensemble.connect.startswith(server)
         answer = self.side.answer(word, is_leader, self.faults.foreign_clients)
         return answer if word in self.faults.words else None
 
@@ -254,7 +254,7 @@ class FakeCluster:
     def _found_long_ago(self, node: FakeNode) -> None:
         spec = node.spec
         text = BROKER_FILE.format(
-            id=spec.id, host=spec.host, log_dir=",".join(spec.log_dirs), connect=self.spec.zookeeper.connect
+            id=spec.id, host=spec.host, log_dir=",".join(spec.log_dirs), connect=self.spec.ensemble.connect
         )
         node.machine.write(spec.properties_file, text_file(text, 0o640))
         for directory in spec.log_dirs:

@@ -53,7 +53,7 @@ async def roll(cluster: FakeCluster, node_id: int, stage: NodeStage) -> None:
 
 def original(cluster: FakeCluster, broker: NodeSpec) -> str:
     """The file that a broker has in the beginning."""
-    directories, connect = ",".join(broker.log_dirs), cluster.spec.zookeeper.connect
+    directories, connect = ",".join(broker.log_dirs), cluster.spec.ensemble.connect
     return BROKER_FILE.format(id=broker.id, host=broker.host, log_dir=directories, connect=connect)
 
 

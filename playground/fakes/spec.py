@@ -27,7 +27,7 @@ HOOK = {order.replace("-", "_"): ["configuration", order] for order in ("pause",
 def with_hooks(spec: ClusterSpec) -> ClusterSpec:
     """The same cluster, of which every node's configuration management can be paused."""
     told = spec.model_dump(mode="json")
-    for node in (*told["brokers"], *told["controllers"]):
+    for node in (*told["brokers"], *told["quorum"]["controllers"]):
         node["driver"]["configuration_management"] = HOOK
     return ClusterSpec.model_validate(told)
 
@@ -35,7 +35,7 @@ def with_hooks(spec: ClusterSpec) -> ClusterSpec:
 def fake_spec(
     brokers: int = 3, controllers: int = 3, name: str = "orders", cluster_id: str = CLUSTER_ID, racks: int | None = None
 ) -> ClusterSpec:
-    """Brokers in turn in so many racks; each in one of its own, where nothing is said."""
+    """As its migration sees it. Brokers in turn in so many racks; each in one of its own, where nothing is said."""
     broker_ids, controller_ids = range(1, brokers + 1), range(3001, 3001 + controllers)
     return ClusterSpec.model_validate(
         {
@@ -44,7 +44,7 @@ def fake_spec(
             "kafka": {"bootstrap_servers": [f"broker-{i}:9092" for i in broker_ids]},
             "zookeeper": {"connect": CONNECT},
             "brokers": [_node(f"broker-{i}", i, (i - 1) % (racks or brokers) + 1) for i in broker_ids],
-            "controllers": [_node(f"controller-{i}", i, i - 3000) | {"port": 9093} for i in controller_ids],
+            "quorum": {"controllers": [_node(f"controller-{i}", i, i - 3000) | {"port": 9093} for i in controller_ids]},
         }
     )
 

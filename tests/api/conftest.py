@@ -39,10 +39,11 @@ from domain.contracts import (
     TaskQueue,
     workflow_id,
 )
-from domain.policy import MigrationPolicy
-from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.records import MigrationRecord, MigrationState, Progress
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from ledger.database import Timeouts
 from playground.example import example_cluster
+from playground.wanted import before, wanted_json, wanted_of
 
 BASE_URL = "http://127.0.0.1"
 EVIDENCE = "e" * 64
@@ -52,6 +53,8 @@ LOOK = timedelta(seconds=3)
 """How long the stand-in looks at its cluster where the reason says `slowly`: longer than a caller waits."""
 PATIENT = timedelta(seconds=30)
 """For calls whose callers else hear within two seconds that they take too long."""
+ASKED: dict[str, Any] = {"kind": "zk-to-kraft", "wanted": wanted_json(example_cluster())}
+"""Of the body of `POST /plans` and `POST /migrations`."""
 SEARCH_ATTRIBUTES = ("Cluster", "MigrationKind", "Phase", "MigrationId", "Waiting")
 NEVER = timedelta(hours=1)
 
@@ -219,7 +222,8 @@ class Api:
         return spec
 
     async def post_migration(self, cluster: str, **more: Any) -> httpx.Response:
-        return await self.http.post("/migrations", json={"cluster": cluster, "kind": "zk-to-kraft"} | more)
+        asked = {"kind": "zk-to-kraft"} if "plan_id" in more else ASKED
+        return await self.http.post("/migrations", json={"cluster": cluster} | asked | more)
 
     async def started(self) -> str:
         """A migration of a new cluster: its id."""
@@ -245,7 +249,7 @@ class Api:
 
 def a_spec(name: str | None = None) -> ClusterSpec:
     unique = uuid4().hex[:12]
-    return example_cluster().model_copy(update={"name": name or f"c-{unique}", "cluster_id": unique})
+    return before(example_cluster()).model_copy(update={"name": name or f"c-{unique}", "cluster_id": unique})
 
 
 def a_migration(spec: ClusterSpec, age: timedelta = timedelta(0), **changes: Any) -> MigrationRecord:
@@ -254,8 +258,9 @@ def a_migration(spec: ClusterSpec, age: timedelta = timedelta(0), **changes: Any
         id=str(uuid_utils.uuid7()),
         cluster=spec.name,
         cluster_id=spec.cluster_id,
-        kind=MigrationKind.ZK_TO_KRAFT,
-        policy=MigrationPolicy(),
+        kind="zk-to-kraft",
+        policy=ZkToKraftPolicy(),
+        wanted=wanted_of(example_cluster()),
         spec_revision=1,
         requested_by="tests",
         created_at=datetime.now(UTC) - age,

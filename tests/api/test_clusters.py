@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,9 +18,13 @@ from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, TaskQueue
 from domain.questions import ClusterSight, Gauges, ObserveRequest
 from domain.records import NodeStatus
+from playground.example import example_cluster
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 MakeSpec = Callable[..., ClusterSpec]
+
+
+QUORUM = example_cluster().with_quorum_changed(listener="QUORUM").model_dump(mode="json")["quorum"]
 
 
 async def put(api: Any, spec: ClusterSpec, **changes: Any) -> httpx.Response:
@@ -34,7 +39,7 @@ async def test_a_cluster_is_registered_and_changed(api: Any, make_spec: MakeSpec
     assert (first.status_code, first.headers["location"]) == (201, f"/clusters/{spec.name}")
     again = await put(api, spec)
     assert (again.status_code, again.json()) == (200, first.json())
-    changed = await put(api, spec, controller_listener="QUORUM")
+    changed = await put(api, spec, quorum=QUORUM)
     assert (changed.status_code, changed.json()["revision"]) == (200, 2)
     single = (await api.http.get(f"/clusters/{spec.name}")).json()
     assert single == changed.json()
@@ -47,11 +52,11 @@ async def test_a_spec_stands_while_a_migration_runs(
 ) -> None:
     spec = await api.registered()
     migration_id = (await api.post_migration(spec.name)).json()["id"]
-    problem = expect_problem(await put(api, spec, controller_listener="QUORUM"), 409, "cluster-busy")
+    problem = expect_problem(await put(api, spec, quorum=QUORUM), 409, "cluster-busy")
     assert problem["links"] == {"migration": f"/migrations/{migration_id}"}
     assert (await put(api, spec)).status_code == 200, "the same spec again changes nothing"
     await end(migration_id)
-    assert (await put(api, spec, controller_listener="QUORUM")).status_code == 200
+    assert (await put(api, spec, quorum=QUORUM)).status_code == 200
 
 
 async def test_a_spec_does_not_stand_for_a_run_that_is_gone(
@@ -61,7 +66,7 @@ async def test_a_spec_does_not_stand_for_a_run_that_is_gone(
     migration = (await api.post_migration(spec.name)).json()
     await claim(migration["id"])
     await temporal_client.get_workflow_handle(migration["workflow_id"]).terminate("by hand")
-    assert (await put(api, spec, controller_listener="QUORUM")).status_code == 200
+    assert (await put(api, spec, quorum=QUORUM)).status_code == 200
     assert (await api.http.get(f"/migrations/{migration['id']}")).json()["state"] == "failed"
 
 
@@ -95,15 +100,16 @@ async def test_the_name_is_the_one_in_the_path(api: Any, make_spec: MakeSpec, ex
         (lambda spec: spec["kafka"].update(client_properties="password=hunter2"), "kafka.client_properties"),
         (lambda spec: spec["brokers"][1].update(metrics={"kind": "hunter2", "url": "http://x"}), "brokers.1.metrics"),
         (lambda spec: spec.update(sudo="hunter2"), "sudo"),
-        (lambda spec: spec["controllers"].append(spec["brokers"][0]), "controllers.3.port"),
-        (lambda spec: spec["controllers"][0].update(id=spec["brokers"][0]["id"]), ""),
-        (lambda spec: spec["controllers"].pop(), ""),
+        (lambda spec: spec["quorum"]["controllers"].append(spec["brokers"][0]), "quorum.controllers.3.port"),
+        (lambda spec: spec["quorum"]["controllers"][0].update(id=spec["brokers"][0]["id"]), ""),
+        (lambda spec: spec.update(quorum=None, zookeeper=None), ""),
+        (lambda spec: spec.update(controllers=[]), ""),
     ],
 )
 async def test_an_invalid_spec_names_the_field_and_repeats_no_value(
     api: Any, make_spec: MakeSpec, expect_problem: Expect, spoil: Callable[[dict[str, Any]], None], field: str
 ) -> None:
-    spec = make_spec().model_dump(mode="json")
+    spec = make_spec().model_dump(mode="json") | {"quorum": deepcopy(QUORUM)}
     spoil(spec)
     answer = await api.http.put(f"/clusters/{spec['name']}", json=spec)
     problem = expect_problem(answer, 422, "invalid-request")

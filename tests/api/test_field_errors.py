@@ -6,7 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from domain.policy import MigrationPolicy, why_not_to_be_met
+from domain.policy import why_not_to_be_met
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
+from tests.api.conftest import ASKED
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 DURATION = "Expected a duration: PT5M (five minutes, ISO 8601), or seconds as a number: 300"
@@ -17,7 +19,7 @@ PYTHONS_WORDS = ("timedelta", "tuple", "dictionary", "Value error", "Input shoul
 
 async def told(api: Any, expect_problem: Expect, **body: Any) -> dict[str, str]:
     """Messages, by field."""
-    answer = await api.http.post("/plans", json={"cluster": "orders", "kind": "zk-to-kraft"} | body)
+    answer = await api.http.post("/plans", json={"cluster": "orders", **ASKED} | body)
     problem = expect_problem(answer, 422, "invalid-request")
     assert not [word for word in PYTHONS_WORDS if word in answer.text], answer.text
     return {error["field"]: error["message"] for error in problem["errors"]}
@@ -53,7 +55,7 @@ async def test_a_field_of_the_policy(api: Any, expect_problem: Expect, field: st
 
 @pytest.mark.parametrize("policy", [{"restart_deadline": 3}, {"stable_samples": 1, "poll_interval": 60}])
 def test_a_policy_that_could_be_met_is_nobodys_to_refuse(policy: dict[str, Any]) -> None:
-    assert why_not_to_be_met(MigrationPolicy.model_validate(policy)) == ""
+    assert why_not_to_be_met(ZkToKraftPolicy.model_validate(policy)) == ""
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ async def test_a_policy_that_cannot_be_met_is_refused(
     (found,) = (await told(api, expect_problem, policy=policy)).items()
     assert found[0] == "policy"
     assert found[1].startswith(f"{named}: expected")
-    MigrationPolicy.model_validate(policy)
+    ZkToKraftPolicy.model_validate(policy)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +134,12 @@ async def test_numbers_and_lists_of_a_specification(api: Any, expect_problem: Ex
     spec["brokers"][0] |= {"id": True, "driver": None}
     spec["brokers"][1]["metrics"] = {"kind": "x"}
     spec["brokers"][2]["metrics"] = {}
-    spec["controllers"] = []
+    spec["quorum"] = {"controllers": []}
     problem = expect_problem(await api.http.put(f"/clusters/{spec['name']}", json=spec), 422, "invalid-request")
     assert {error["field"]: error["message"] for error in problem["errors"]} == {
         "brokers.0.id": WHOLE,
         "brokers.0.driver": 'Expected an object: {"name": "value"}',
         "brokers.1.metrics": "Expected one of 'jolokia', 'prometheus' as 'kind'",
         "brokers.2.metrics": "Expected 'kind', which says what it is",
-        "controllers": "Expected 1 item or more",
+        "quorum.controllers": "Expected 1 item or more",
     }

@@ -25,6 +25,7 @@ from domain.principals import LOCAL, ApiKey, Role
 from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger
 from ledger.people import SqlPeople
+from tests.api.conftest import ASKED
 
 EVIDENCE = "e" * 64
 ORIGIN = "http://127.0.0.1"
@@ -62,7 +63,7 @@ class Guarded:
         return str(spec.name)
 
     async def started(self, key: str, name: str | None = None, **more: Any) -> str:
-        body = {"cluster": await self.registered(key, name), "kind": "zk-to-kraft"} | more
+        body = {"cluster": await self.registered(key, name), **ASKED} | more
         answer = await self.call("POST", "/migrations", key, json=body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
@@ -274,8 +275,8 @@ async def test_a_key_sees_and_touches_the_clusters_of_its_scope(guarded: Guarded
         ("GET", f"/migrations?cluster={other}", None),
         ("GET", f"/plans?cluster={other}", None),
         ("POST", f"/migrations/{other_id}/hold", {"reason": "r"}),
-        ("POST", "/migrations", {"cluster": other, "kind": "zk-to-kraft"}),
-        ("POST", "/plans", {"cluster": other, "kind": "zk-to-kraft"}),
+        ("POST", "/migrations", {"cluster": other, **ASKED}),
+        ("POST", "/plans", {"cluster": other, **ASKED}),
         ("POST", f"/clusters/{other}/checks", {}),
     ):
         expect_problem(await guarded.call(method, path, key, json=body), 403, "forbidden")
@@ -286,12 +287,12 @@ async def test_a_key_sees_and_touches_the_clusters_of_its_scope(guarded: Guarded
 
 async def test_a_scope_covers_plans_in_the_making(guarded: Guarded, expect_problem: Expect) -> None:
     other, key = await guarded.registered(guarded.admin), await guarded.key_of("olga", "operator", clusters=["hers"])
-    asked = {"cluster": other, "kind": "zk-to-kraft"}
+    asked = {"cluster": other, **ASKED}
     plan = (await guarded.call("POST", "/plans", guarded.admin, json=asked)).headers["location"]
     assert (await guarded.call("GET", plan, guarded.admin)).json()["state"] == "running"
     expect_problem(await guarded.call("GET", plan, key), 403, "forbidden")
     await guarded.registered(key, "hers")
-    start = asked | {"cluster": "hers", "plan_id": plan.rpartition("/")[2]}
+    start = {"cluster": "hers", "kind": "zk-to-kraft", "plan_id": plan.rpartition("/")[2]}
     expect_problem(await guarded.call("POST", "/migrations", key, json=start), 403, "forbidden")
 
 
@@ -438,7 +439,7 @@ async def test_nobody_signs_in_with_what_is_no_key(guarded: Guarded, expect_prob
 
 async def test_the_same_call_is_answered_again_and_carried_out_once(guarded: Guarded) -> None:
     cluster = await guarded.registered(guarded.admin)
-    body, named = {"cluster": cluster, "kind": "zk-to-kraft"}, {"Idempotency-Key": "first-try"}
+    body, named = {"cluster": cluster, **ASKED}, {"Idempotency-Key": "first-try"}
     answers = [await guarded.call("POST", "/migrations", guarded.admin, json=body, headers=named) for _ in range(2)]
     assert [a.status_code for a in answers] == [202, 202]
     assert answers[0].json() == answers[1].json()
@@ -448,7 +449,7 @@ async def test_the_same_call_is_answered_again_and_carried_out_once(guarded: Gua
 
 async def test_an_idempotency_key_is_one_principals_and_one_bodys(guarded: Guarded, expect_problem: Expect) -> None:
     cluster = await guarded.registered(guarded.admin)
-    body, named = {"cluster": cluster, "kind": "zk-to-kraft"}, {"Idempotency-Key": "mine"}
+    body, named = {"cluster": cluster, **ASKED}, {"Idempotency-Key": "mine"}
     assert (await guarded.call("POST", "/migrations", guarded.admin, json=body, headers=named)).status_code == 202
     other = await guarded.call("POST", "/migrations", guarded.admin, json=body | {"hold": True}, headers=named)
     expect_problem(other, 422, "idempotency-key-reused")
@@ -459,7 +460,7 @@ async def test_an_idempotency_key_is_one_principals_and_one_bodys(guarded: Guard
 
 async def test_a_call_that_was_refused_keeps_no_idempotency_key(guarded: Guarded, expect_problem: Expect) -> None:
     named = {"Idempotency-Key": "again"}
-    body = {"cluster": "not-there-yet", "kind": "zk-to-kraft"}
+    body = {"cluster": "not-there-yet", **ASKED}
     expect_problem(await guarded.call("POST", "/migrations", guarded.admin, json=body, headers=named), 404, "cluster-not-found")
     await guarded.registered(guarded.admin, "not-there-yet")
     assert (await guarded.call("POST", "/migrations", guarded.admin, json=body, headers=named)).status_code == 202

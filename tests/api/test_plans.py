@@ -21,10 +21,12 @@ from api.running import planning
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
-from domain.policy import MigrationPolicy
 from domain.questions import PlanOutcome, PlanRequest
 from domain.rehearsal import RehearsalReport
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from ledger.ledger import SqlLedger
+from playground.example import example_cluster
+from tests.api.conftest import ASKED
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 DEAD = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
@@ -37,7 +39,8 @@ def a_plan(cluster: str, plan_id: str | None = None, **changes: Any) -> Plan:
         "cluster": cluster,
         "cluster_id": "c",
         "kind": "zk-to-kraft",
-        "policy": MigrationPolicy(stable_samples=7),
+        "policy": ZkToKraftPolicy(stable_samples=7),
+        "wanted": ASKED["wanted"],
         "spec_revision": 1,
         "requested_by": "ann",
         "requested_at": now,
@@ -102,7 +105,7 @@ async def planner(api: Any, temporal_client: Client) -> AsyncIterator[Planner]:
 
 
 async def post(api: Any, cluster: str, **more: Any) -> httpx.Response:
-    answer: httpx.Response = await api.http.post("/plans", json={"cluster": cluster, "kind": "zk-to-kraft"} | more)
+    answer: httpx.Response = await api.http.post("/plans", json={"cluster": cluster, **ASKED} | more)
     return answer
 
 
@@ -298,8 +301,8 @@ TOLERATED = {"record": "acl", "by": "ben", "reason": "it is meant"}
         (
             {"max_parallel": 2, "min_soak": "P1D", "accepted_findings": [ACCEPTED], "tolerated": [TOLERATED]},
             [
-                '- `min_soak`: "P1D"',
                 "- `max_parallel`: 2",
+                '- `min_soak`: "P1D"',
                 "- Accepted: **PF06** of every object, by ann: a test cluster",
                 "- Tolerated: acl, any key, any field: ben: it is meant",
             ],
@@ -460,6 +463,41 @@ async def test_a_plan_is_for_its_cluster_and_has_its_policy(api: Any, expect_pro
     assert [error["field"] for error in wrong["errors"]] == ["plan_id"]
     twice = expect_problem(await start(api, plan, policy={"stable_samples": 2}), 422, "invalid-request")
     assert "leave policy out" in twice["errors"][0]["message"]
+    wanted = expect_problem(await start(api, plan, wanted=ASKED["wanted"]), 422, "invalid-request")
+    assert "leave wanted out" in wanted["errors"][0]["message"]
+
+
+async def test_a_migration_wants_what_its_plan_wants(api: Any) -> None:
+    plan = await planned(api)
+    answer = await start(api, plan)
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["wanted"] == ASKED["wanted"] == (await api.http.get(f"/plans/{plan.id}")).json()["plan"]["wanted"]
+
+
+@pytest.mark.parametrize("path", ["/plans", "/migrations"])
+async def test_what_the_cluster_cannot_become_is_named_in_wanted(api: Any, expect_problem: Expect, path: str) -> None:
+    spec = await api.registered()
+    first, *others = ASKED["wanted"]["controllers"]
+    cases = {
+        "wanted": ({"id": spec.brokers[0].id}, "node ids [1] are used twice"),
+        "wanted.controllers.0.metrics.url": ({"metrics": spec.brokers[0].metrics.model_dump()}, "Another node has the same"),
+    }
+    for named, (change, message) in cases.items():
+        wanted = ASKED["wanted"] | {"controllers": [first | change, *others]}
+        answer = await api.http.post(path, json={"cluster": spec.name, **ASKED, "wanted": wanted})
+        errors = expect_problem(answer, 422, "invalid-request")["errors"]
+        assert named in [error["field"] for error in errors]
+        assert message in errors[0]["message"]
+    even = await api.http.post(path, json={"cluster": spec.name, **ASKED, "wanted": {"controllers": others}})
+    (error,) = expect_problem(even, 422, "invalid-request")["errors"]
+    assert (error["field"], "use an odd number" in error["message"]) == ("wanted.controllers", True)
+
+
+async def test_a_cluster_without_zookeeper_is_registered_and_not_migrated_from_it(api: Any, expect_problem: Expect) -> None:
+    spec = (await api.registered()).model_copy(update={"zookeeper": None, "quorum": example_cluster().quorum})
+    assert (await api.http.put(f"/clusters/{spec.name}", json=spec.model_dump(mode="json"))).status_code == 200
+    (error,) = expect_problem(await post(api, spec.name), 422, "invalid-request")["errors"]
+    assert (error["field"], "there is nothing to migrate from" in error["message"]) == ("wanted", True)
 
 
 async def test_without_temporal_a_plan_is_not_begun(api_without_temporal: Any, expect_problem: Expect) -> None:

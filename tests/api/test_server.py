@@ -16,6 +16,7 @@ import pytest
 
 from playground.example import example_cluster
 from playground.ports import LOOPBACK, PortLease
+from tests.api.conftest import ASKED
 
 STREAM = {"accept": "text/event-stream"}
 REPOSITORY = Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def a_migration(base: str) -> str:
     """The address of a migration, which has failed for lack of a Temporal."""
     spec = example_cluster()
     httpx.put(f"{base}/clusters/{spec.name}", json=spec.model_dump(mode="json"), trust_env=False).raise_for_status()
-    httpx.post(f"{base}/migrations", json={"cluster": spec.name, "kind": "zk-to-kraft"}, trust_env=False)
+    httpx.post(f"{base}/migrations", json={"cluster": spec.name, **ASKED}, trust_env=False)
     (migration,) = httpx.get(f"{base}/migrations", trust_env=False).json()["items"]
     return str(migration["links"]["self"])
 

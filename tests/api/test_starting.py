@@ -20,6 +20,7 @@ from api.running.temporal import Temporal
 from api.settings import ApiSettings
 from domain.contracts import TaskQueue
 from domain.records import MigrationRecord, MigrationState
+from tests.api.conftest import ASKED
 
 BUSY_MACHINE = 4.0
 """Seconds: two are promised, and tests share the machine with whatever else runs."""
@@ -281,11 +282,14 @@ async def test_what_temporal_refuses_is_told_and_ends_the_migration(
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"kind": "zk-to-kraft"}, "cluster"),
-        ({"cluster": "Orders!", "kind": "zk-to-kraft"}, "cluster"),
+        ({**ASKED}, "cluster"),
+        ({"cluster": "Orders!", **ASKED}, "cluster"),
         ({"cluster": "orders", "kind": "sideways"}, "kind"),
-        ({"cluster": "orders", "kind": "zk-to-kraft", "polcy": {}}, "polcy"),
-        ({"cluster": "orders", "kind": "zk-to-kraft", "policy": {"min_soak": -1}}, "policy.min_soak"),
+        ({"cluster": "orders", **ASKED, "polcy": {}}, "polcy"),
+        ({"cluster": "orders", **ASKED, "policy": {"an_old_field": 1}}, "policy.an_old_field"),
+        ({"cluster": "orders", "kind": "zk-to-kraft"}, ""),
+        ({"cluster": "orders", **ASKED, "wanted": {}}, "wanted.controllers"),
+        ({"cluster": "orders", **ASKED, "policy": {"min_soak": -1}}, "policy.min_soak"),
     ],
 )
 async def test_wrong_input_names_its_field(api: Any, expect_problem: Expect, body: dict[str, Any], field: str) -> None:
@@ -298,7 +302,7 @@ async def test_wrong_input_names_its_field(api: Any, expect_problem: Expect, bod
 async def test_which_cluster_it_is_cannot_be_accepted(api: Any, expect_problem: Expect, path: str, code: str) -> None:
     spec = await api.registered()
     accepted = [{"code": code, "object": "*", "by": "ann", "reason": "it is mine"}]
-    body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"accepted_findings": accepted}}
+    body = {"cluster": spec.name, **ASKED, "policy": {"accepted_findings": accepted}}
     problem = expect_problem(await api.http.post(path, json=body), 422, "invalid-request")
     (error,) = problem["errors"]
     assert error["field"] == "policy"
@@ -322,7 +326,7 @@ async def test_what_is_accepted_is_named(
     spec = await api.registered()
 
     async def ask(accepted: dict[str, str]) -> httpx.Response:
-        body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"accepted_findings": [accepted]}}
+        body = {"cluster": spec.name, **ASKED, "policy": {"accepted_findings": [accepted]}}
         answer: httpx.Response = await api.http.post("/migrations", json=body)
         return answer
 
@@ -334,7 +338,7 @@ async def test_what_is_accepted_is_named(
 
 async def test_a_policy_travels_with_the_migration(api: Any) -> None:
     spec = await api.registered()
-    body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"min_soak": "P1D"}}
+    body = {"cluster": spec.name, **ASKED, "policy": {"min_soak": "P1D"}}
     assert (await api.http.post("/migrations", json=body)).json()["policy"]["min_soak"] == "P1D"
 
 

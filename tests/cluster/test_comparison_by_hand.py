@@ -33,8 +33,8 @@ from activities.adapters.message_runner import MessageEngine
 from activities.comparison.checking import Checking
 from domain.contracts import CheckRequest
 from domain.drift.report import DriftReport, Verdict
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field, is_in_dual_write
@@ -78,6 +78,9 @@ class Reports:
     async def cluster(self, name: str) -> ClusterRecord:
         return self.cluster_record
 
+    async def active_migration(self, _: str) -> None:
+        """A person asked."""
+
     async def report(self, report_id: str) -> DriftReport | None:
         return self.published.get(report_id)
 
@@ -93,7 +96,7 @@ def compare(field_in_dual_write: Field, tmp_path: Path, monkeypatch: pytest.Monk
     checking = Checking(ports, EngineRunner("env:DIGEST_KEY"), MessageEngine(), tmp_path)
 
     async def run() -> DriftReport:
-        request = CheckRequest(report_id=str(uuid4()), cluster=ledger.cluster_record.spec.name, policy=MigrationPolicy())
+        request = CheckRequest(report_id=str(uuid4()), cluster=ledger.cluster_record.spec.name, policy=ZkToKraftPolicy())
         await ActivityEnvironment().run(checking.run_check, request)
         report = ledger.published[request.report_id]
         print(f"{report.verdict} after {report.cut.looks} looks: {sorted(found_in(report))} {report.not_read}")

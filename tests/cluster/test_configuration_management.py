@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
 
 def with_hooks(loop: WriteBack) -> Any:
     def change(spec: dict[str, Any]) -> None:
-        for node in (*spec["brokers"], *spec["controllers"]):
+        for node in (*spec["brokers"], *spec["quorum"]["controllers"]):
             node["driver"]["configuration_management"] = loop.hook(node["id"])
 
     return change

@@ -12,6 +12,7 @@ from domain.configuration.properties import parse
 from playground.clients import admin_client
 from playground.rig import PLANNED_RESTARTS, Rig
 from playground.seed import TOPICS
+from playground.wanted import wanted_json
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -24,7 +25,7 @@ def test_a_cluster_goes_to_kraft_and_nothing_acknowledged_is_lost(rig: Rig) -> N
     assert_nothing_starts_that_has_moved_away_from_its_plan(rig, plan)
     migration_id = rig.migrate_as_planned(plan).json()["id"]
 
-    second = rig.call("POST", "/migrations", {"cluster": name, "kind": "zk-to-kraft"})
+    second = rig.call("POST", "/migrations", {"cluster": name, "kind": "zk-to-kraft", "wanted": wanted_json(rig.spec)})
     assert second.status_code == 409
     assert migration_id in second.text
     early = rig.approve(migration_id, "0" * 64)
@@ -125,7 +126,11 @@ def assert_events_tell_it(events: list[dict[str, Any]]) -> None:
     ("what", "change", "code"),
     [
         ("another Kafka's id", lambda spec: spec.update(cluster_id="AAAAAAAAAAAAAAAAAAAAAA"), "PF03"),
-        ("a used directory", lambda spec: spec["controllers"][0].update(log_dirs=spec["brokers"][0]["log_dirs"][:1]), ""),
+        (
+            "a used directory",
+            lambda spec: spec["quorum"]["controllers"][0].update(log_dirs=spec["brokers"][0]["log_dirs"][:1]),
+            "",
+        ),
     ],
 )
 def test_nothing_is_touched_when_the_preflight_or_the_specification_refuses(

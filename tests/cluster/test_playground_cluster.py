@@ -13,15 +13,15 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from temporalio.client import Client
 
-from domain.cluster import ClusterSpec
 from domain.errors import Transient
 from playground.clients import admin_client
-from playground.cluster import SPEC_FILE, PlaygroundCluster, processes_in, stop_everything_in
+from playground.cluster import PlaygroundCluster, processes_in, stop_everything_in
 from playground.load import LOAD_TOPICS, Load
 from playground.ports import PortLease
 from playground.processes import PeakMemory, is_alive, wait_until
 from playground.seed import ACLS, TOPICS, seed
 from playground.temporal import TemporalPorts, TemporalServer
+from playground.wanted import read_parts
 
 pytestmark = pytest.mark.cluster
 
@@ -89,7 +89,7 @@ def test_a_load_whose_process_ends_is_noticed(cluster: PlaygroundCluster) -> Non
 
 
 def test_the_spec_describes_what_runs(cluster: PlaygroundCluster) -> None:
-    spec = ClusterSpec.model_validate_json((cluster.directory / SPEC_FILE).read_text())
+    spec = read_parts(cluster.directory)
     assert spec == cluster.spec
     view = cluster.view()
     assert view is not None

@@ -24,8 +24,8 @@ from domain.cluster import BrokerSpec, ClusterSpec
 from domain.configuration.properties import ENCODING, edit
 from domain.decisions import Finding, Severity
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from playground.by_hand import ByHand
 from playground.clients import admin_client
@@ -36,7 +36,7 @@ from playground.seed import Topic, seed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 FILE_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 ALWAYS = {"PF06", "PF23", "PF27"}
 """All on one host; a cluster that has just begun; restarts that nobody measured. None is a blocker."""
@@ -246,7 +246,7 @@ async def test_a_log_directory_of_a_controller_that_is_used_and_a_port_that_is_t
     taken = spec.controllers[0].model_copy(
         update={"port": int(field.cluster.bootstrap_servers[0].rpartition(":")[2]), "log_dirs": spec.brokers[0].log_dirs}
     )
-    record = with_spec(field, spec.model_copy(update={"controllers": (taken, *spec.controllers[1:])}))
+    record = with_spec(field, spec.with_quorum_changed(controllers=(taken, *spec.controllers[1:])))
     found = await until(lambda: findings(field, record), {"PF07"})
     assert len([finding for finding in found if finding.code == "PF07"]) == 2
 
@@ -255,7 +255,8 @@ async def test_an_id_of_a_broker_that_nobody_described(field: Field) -> None:
     spec = field.cluster.spec
     clash = spec.controllers[0].model_copy(update={"id": 3})
     record = with_spec(
-        field, spec.model_copy(update={"brokers": spec.brokers[:2], "controllers": (clash, *spec.controllers[1:])})
+        field,
+        spec.model_copy(update={"brokers": spec.brokers[:2]}).with_quorum_changed(controllers=(clash, *spec.controllers[1:])),
     )
     found = await until(lambda: findings(field, record), {"PF04", "PF12", "PF19"})
     assert [finding.object for finding in found if finding.code == "PF04"] == ["controller-3"]
@@ -393,7 +394,7 @@ async def test_a_topic_with_one_replica(field: Field) -> None:
         ("broker", Severity.BLOCKER),
         ("topic alone", Severity.WARNING),
     }
-    given_up = MigrationPolicy(may_be_unavailable=("alone",))
+    given_up = ZkToKraftPolicy(may_be_unavailable=("alone",))
     assert blockers_in(preflight(await look(field), field.cluster.spec, given_up), given_up) == ()
     field.delete_topics(["alone"])
     await until(lambda: findings(field), set())

@@ -63,9 +63,9 @@ import asyncio, sys
 from pathlib import Path
 from tests.cluster.test_rehearsal import ports_of, record_of
 from activities.zk_to_kraft.rehearsal.rehearsing import rehearse
-from domain.cluster import ClusterSpec
+from playground.wanted import read_parts
 
-spec = ClusterSpec.model_validate_json(Path(sys.argv[1]).read_text())
+spec = read_parts(Path(sys.argv[1]))
 told = lambda number, stage, *_: print(number, stage, flush=True)
 asyncio.run(rehearse(record_of(spec), ports_of(), Path(sys.argv[2]), on_progress=told))
 """
@@ -194,9 +194,8 @@ async def test_a_rehearsal_tells_what_the_copy_is_and_the_cluster_does_not_notic
 def started(cluster: PlaygroundCluster, work: Path) -> "subprocess.Popen[str]":
     """A rehearsal in a process of its own, at the moment when its servers begin a copy."""
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), DIGEST_KEY: "0123456789abcdef0123456789abcdef"}
-    spec = cluster.directory / "cluster.json"
     process = subprocess.Popen(
-        [sys.executable, "-c", BY_ITSELF, str(spec), str(work)], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", BY_ITSELF, str(cluster.directory), str(work)], stdout=subprocess.PIPE, text=True, env=environment
     )
     while "1 copying" not in process.stdout.readline():
         assert process.poll() is None
@@ -268,7 +267,7 @@ async def test_a_rehearsal_that_is_cancelled_leaves_nothing(cluster: PlaygroundC
 @pytest.fixture
 def old_member(cluster: PlaygroundCluster, tmp_path: Path) -> ZooKeeperMemberSpec:
     """A server whose newest file is a snapshot of before the brokers came."""
-    member = cluster.spec.zookeeper.members[0]
+    member = cluster.spec.ensemble.members[0]
     folder = tmp_path / "old" / "version-2"
     folder.mkdir(parents=True)
     first = min(Path(member.data_dir, "version-2").glob("snapshot.*"), key=lambda path: int(path.name.split(".")[1], 16))
@@ -286,13 +285,13 @@ async def test_the_files_of_a_member_that_does_not_follow_are_refused(
 
 def at_this_moment(cluster: PlaygroundCluster, directory: Path) -> ZooKeeperMemberSpec:
     """A server that is cut off from now on: all that brokers and the controller have registered is in its files."""
-    member = cluster.spec.zookeeper.members[0]
+    member = cluster.spec.ensemble.members[0]
     shutil.copytree(Path(member.data_dir, "version-2"), directory / "version-2")
     return member.model_copy(update={"data_dir": str(directory)})
 
 
 def with_member(cluster: PlaygroundCluster, member: ZooKeeperMemberSpec) -> ClusterRecord:
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": (member,)})
     return record_of(cluster.spec.model_copy(update={"zookeeper": zookeeper}))
 
 
@@ -333,7 +332,7 @@ async def test_the_end_of_the_files_is_what_was_loaded_and_not_what_the_throw_aw
 
 
 def order_of(cluster: PlaygroundCluster) -> Order:
-    broker, connect = cluster.spec.brokers[0], cluster.spec.zookeeper.connect
+    broker, connect = cluster.spec.brokers[0], cluster.spec.ensemble.connect
     java, libs = f"{broker.environment['JAVA_HOME']}/bin/java", f"{broker.kafka_home}/libs"
     return Order(
         java=java, libs=libs, connect=connect, listener="", release="", newest_zxid=0, brokers={}, seconds=60, limits=LIMITS
@@ -392,14 +391,14 @@ def spec_of_copy(spec: ClusterSpec, directory: Path, znodes: dict[str, object]) 
         ensemble = plan_ensemble(directory, lease, prepared_runtime(directory, silent), size=1)
         (server,) = ensemble.servers
         write_configuration(server, ())
-        shutil.copytree(f"{spec.zookeeper.members[0].data_dir}/version-2", server.data / "version-2")
+        shutil.copytree(f"{spec.ensemble.members[0].data_dir}/version-2", server.data / "version-2")
         try:
             processes.start(ensemble.launch(server))
             wait_until(lambda: mode_of(server) == "standalone", "a ZooKeeper of its own", 60)
             write_all(ensemble.connect(CHROOT), znodes)
         finally:
             stop_everything_in(directory)
-    return spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": ensemble.members})})
+    return spec.model_copy(update={"zookeeper": spec.ensemble.model_copy(update={"members": ensemble.members})})
 
 
 def write_all(connect: str, znodes: dict[str, object]) -> None:

@@ -89,11 +89,11 @@ def spec(tmp_path: Path) -> ClusterSpec:
     here = {"kafka_home": str(installed_kafka().path), "environment": {"JAVA_HOME": str(java_home())}}
     broker = spec.brokers[0].model_copy(update={"properties_file": str(tmp_path / "server.properties")})
     member = ZooKeeperMemberSpec(host="127.0.0.1", data_dir=str(tmp_path / "data"))
-    return spec.model_copy(
+    controllers = tuple(each.model_copy(update=here) for each in spec.controllers)
+    return spec.with_quorum_changed(controllers=controllers).model_copy(
         update={
             "brokers": (broker, *spec.brokers[1:]),
-            "controllers": tuple(each.model_copy(update=here) for each in spec.controllers),
-            "zookeeper": spec.zookeeper.model_copy(update={"connect": "127.0.0.1:2181", "members": (member,)}),
+            "zookeeper": spec.ensemble.model_copy(update={"connect": "127.0.0.1:2181", "members": (member,)}),
         }
     )
 

@@ -16,7 +16,7 @@ from activities.zk_to_kraft.surveying import with_survey
 from domain.checks.acceptance import blockers_in
 from domain.decisions import Finding
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
@@ -24,7 +24,7 @@ from playground.secured import Authority, Security
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 STRANGER = Authority("stranger")
 
 

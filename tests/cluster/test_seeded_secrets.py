@@ -25,7 +25,7 @@ def test_no_secret_of_a_file_is_stored_answered_logged_or_shown(rig: Rig) -> Non
     of_base = seeded("base")
     base.write_text(of_base.text, ENCODING)
     secrets |= {f"base: {place}": secret for place, secret in of_base.secrets.items()}
-    rig.register(lambda spec: spec["controllers"][0].update(base_properties=str(base)))
+    rig.register(lambda spec: spec["quorum"]["controllers"][0].update(base_properties=str(base)))
     plan = rig.plan()
     assert not plan["is_blocked"], plan["findings"]
     migration_id = rig.migrate()

@@ -56,7 +56,7 @@ def described(base: Path, more: Sequence[str]) -> Any:
     """With a base file for the first controller, and more words in the start command of the second broker."""
 
     def change(spec: dict[str, Any]) -> None:
-        spec["controllers"][0]["base_properties"] = str(base)
+        spec["quorum"]["controllers"][0]["base_properties"] = str(base)
         spec["brokers"][1]["driver"]["service"]["start_command"] += more
 
     return change

@@ -16,21 +16,22 @@ import pytest
 from uuid_utils import uuid7
 
 from domain.cluster import ClusterSpec
-from domain.policy import MigrationPolicy
 from domain.records import (
     ClusterRecord,
     EventDraft,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     Progress,
 )
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from ledger.database import Timeouts
 from ledger.ledger import SqlLedger, open_ledger
 from playground.cache import silent
 from playground.cluster import PlaygroundCluster, prepared_runtime, stop_everything_in
 from playground.ensemble import Ensemble, plan_ensemble
+from playground.fakes.spec import fake_spec
 from playground.ports import PortLease
+from playground.wanted import wanted_of
 
 if TYPE_CHECKING:
     from testcontainers.community.postgres import PostgresContainer
@@ -144,7 +145,7 @@ def make_spec() -> Callable[..., ClusterSpec]:
                 "kafka": {"bootstrap_servers": ["localhost:9092"]},
                 "zookeeper": {"connect": "localhost:2181/kafka"},
                 "brokers": [node(1), node(2)],
-                "controllers": [node(3001) | {"port": 9093}],
+                "quorum": {"controllers": [node(3001) | {"port": 9093}]},
             }
         )
 
@@ -160,8 +161,9 @@ def make_migration() -> Callable[..., MigrationRecord]:
             "id": str(uuid7()),
             "cluster": "orders",
             "cluster_id": "kafka-1",
-            "kind": MigrationKind.ZK_TO_KRAFT,
-            "policy": MigrationPolicy(),
+            "kind": "zk-to-kraft",
+            "policy": ZkToKraftPolicy(),
+            "wanted": wanted_of(fake_spec()),
             "spec_revision": 1,
             "requested_by": "ann",
             "created_at": NOW,

@@ -28,9 +28,9 @@ from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
 from domain.health.quorum import quorum_leader
 from domain.observed.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.steps import NodeStage
@@ -52,7 +52,7 @@ class Journey:
     seen: dict[str, Observation]
 
     def situation(self, stop: str) -> Situation:
-        return situation_of(self.seen[stop], self.record.spec, MigrationPolicy())
+        return situation_of(self.seen[stop], self.record.spec, ZkToKraftPolicy())
 
     def metrics(self, stop: str, node_id: int) -> NodeMetrics:
         found = self.seen[stop].node(node_id).metrics

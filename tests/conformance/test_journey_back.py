@@ -20,9 +20,9 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING
 from domain.observed.observation import LogDir, Observation
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.steps import NodeStage
@@ -43,7 +43,7 @@ class Journey:
     """The brokers' files, before the first step and after the last."""
 
     def situation(self, stop: str) -> Situation:
-        return situation_of(self.seen[stop], self.record.spec, MigrationPolicy())
+        return situation_of(self.seen[stop], self.record.spec, ZkToKraftPolicy())
 
     def log_dirs(self, stop: str) -> dict[int, LogDir]:
         disks = {node.id: node.disk for node in self.seen[stop].nodes}

@@ -18,8 +18,8 @@ from activities.survey.canaries import refused_canaries
 from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
 from domain.errors import Absent, Obstacle, Transient
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
@@ -167,7 +167,7 @@ async def test_to_see_whether_canaries_could_be_made_makes_and_removes_nothing(s
     before = await subject.client.topics(1), await subject.client.scram_users(1), await subject.client.denied_groups(1)
     nobody = cast("Any", None)
     ports = Ports(nobody, nobody, nobody, subject.admin, nobody, nobody)
-    policy = MigrationPolicy(canaries=True)
+    policy = ZkToKraftPolicy(canaries=True)
     assert await refused_canaries(subject.record, policy, ports) == ()
     after = await subject.client.topics(1), await subject.client.scram_users(1), await subject.client.denied_groups(1)
     assert after == before

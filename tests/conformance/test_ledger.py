@@ -4,11 +4,16 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
+from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
-from domain.cluster import ClusterSpec, KafkaClientSpec
+from activities.recording import Recording
+from domain.cluster import ClusterSpec, JolokiaEndpoint, KafkaClientSpec
+from domain.contracts import RecordRequest
 from domain.records import (
     Command,
     CommandKind,
@@ -16,6 +21,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
+from domain.zk_to_kraft.kind import ZK_TO_KRAFT
 from domain.zk_to_kraft.steps import GateName
 from ledger.errors import (
     ActiveMigration,
@@ -25,11 +31,16 @@ from ledger.errors import (
     NoSuchMigration,
 )
 from ledger.ledger import SqlLedger
+from playground.wanted import before, wanted_of
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=7)
 SPEC_MAKER = Callable[..., ClusterSpec]
 MIGRATION_MAKER = Callable[..., MigrationRecord]
+
+
+def aimed(migration: MigrationRecord, spec: ClusterSpec) -> ClusterSpec:
+    return ZK_TO_KRAFT.aimed(spec, migration.wanted)
 
 
 def a_command(migration_id: str, command_id: str = "c1", at: datetime = NOW) -> Command:
@@ -108,6 +119,54 @@ class TestClusters:
         assert (await ledger.put_cluster(moved, LATER))[0].revision == 2
         with pytest.raises(ActiveMigration):
             await ledger.put_cluster(make_spec(rack="b"), LATER)
+
+    async def test_while_a_migration_is_held_its_controllers_may_be_reached_otherwise(
+        self, ledger: SqlLedger, make_spec: SPEC_MAKER, make_migration: Callable[..., MigrationRecord]
+    ) -> None:
+        """They are wanted, and no part of the specification before somebody registers them."""
+        spec = make_spec()
+        await ledger.put_cluster(before(spec), NOW)
+        await ledger.create_migration(migration := make_migration(wanted=wanted_of(spec)))
+        await ledger.claim(migration.id, "run-1", NOW)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.HELD))
+        elsewhere = JolokiaEndpoint(url="http://elsewhere:1/jolokia")
+        for change, is_taken in (({"port": 9099}, False), ({"metrics": elsewhere}, True)):
+            controllers = tuple(controller.model_copy(update=change) for controller in spec.controllers)
+            put = ledger.put_cluster(spec.with_quorum_changed(controllers=controllers), LATER, aimed)
+            if is_taken:
+                assert (await put)[0].revision == 2
+            else:
+                with pytest.raises(ActiveMigration):
+                    await put
+
+    async def test_a_migration_registers_at_its_end_what_it_has_achieved(
+        self, ledger: SqlLedger, make_spec: SPEC_MAKER, make_migration: Callable[..., MigrationRecord]
+    ) -> None:
+        spec = make_spec()
+        await ledger.put_cluster(before(spec), NOW)
+        await ledger.create_migration(migration := make_migration(wanted=wanted_of(spec)))
+        await ledger.claim(migration.id, "run-1", NOW)
+        environment, recording = ActivityEnvironment(), Recording(Ports(ledger, *[cast("Any", None)] * 5))
+        for state in (MigrationState.RUNNING, MigrationState.SUCCEEDED, MigrationState.SUCCEEDED):
+            request = RecordRequest(migration_id=migration.id, cluster="orders", generation=1, progress=Progress(state=state))
+            await environment.run(recording.record_progress, request)
+            present = await ledger.cluster("orders")
+            assert present is not None
+            assert present.revision == (1 if state is MigrationState.RUNNING else 2)
+        assert present.spec == spec.model_copy(update={"zookeeper": None})
+        assert await ledger.cluster_spec("orders", 1) == before(spec)
+        (event,) = await ledger.events(migration.id)
+        assert (event.kind, event.data) == ("specification-revised", {"revision": 2})
+
+    async def test_a_rollback_registers_nothing(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_spec: SPEC_MAKER
+    ) -> None:
+        progress = Progress(state=MigrationState.REVERTED)
+        request = RecordRequest(migration_id=migration.id, cluster="orders", generation=1, progress=progress)
+        await ActivityEnvironment().run(Recording(Ports(ledger, *[cast("Any", None)] * 5)).record_progress, request)
+        present = await ledger.cluster("orders")
+        assert present is not None
+        assert (present.spec, present.revision) == (make_spec(), 1)
 
     async def test_one_kafka_cluster_has_one_name(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
         await ledger.put_cluster(make_spec("orders", "kafka-1"), NOW)

@@ -15,11 +15,9 @@ from activities.recording import Recording
 from domain.cluster import ClusterSpec
 from domain.contracts import RecordRequest
 from domain.decisions import Finding
-from domain.policy import MigrationPolicy
 from domain.records import (
     ACTIVE_STATES,
     EventDraft,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     NodeStatus,
@@ -28,6 +26,7 @@ from domain.records import (
     Waiting,
 )
 from domain.waits import WaitReason
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName
 from ledger import migrations
 from ledger.database import Database, Timeouts
@@ -54,7 +53,7 @@ class TestCreatingMigrations:
     ) -> None:
         await ledger.put_cluster(make_spec(), NOW)
         in_delhi = NOW.astimezone(timezone(timedelta(hours=5, minutes=30)))
-        record = make_migration(created_at=in_delhi, policy=MigrationPolicy(min_soak=timedelta(days=2, seconds=0.5)))
+        record = make_migration(created_at=in_delhi, policy=ZkToKraftPolicy(min_soak=timedelta(days=2, seconds=0.5)))
         await ledger.create_migration(record)
         stored = await ledger.migration(record.id)
         assert stored == record
@@ -175,7 +174,7 @@ class TestListingMigrations:
         assert await listed(clusters=["orders"], limit=2) == orders[:2]
         assert await listed(state=MigrationState.PLANNING) == [running.id]
         assert await listed(clusters=["orders"], state=MigrationState.FAILED) == orders[1:]
-        assert len(await listed(kind=MigrationKind.ZK_TO_KRAFT)) == 7
+        assert len(await listed(kind="zk-to-kraft")) == 7
         assert await listed(clusters=["nobody"]) == []
 
     async def test_the_same_moment_is_ordered_by_id(

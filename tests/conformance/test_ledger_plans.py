@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from domain.plans import Basis, Estimate, MeasuredStep, Plan
-from domain.policy import MigrationPolicy
 from domain.records import EventDraft, MigrationRecord, MigrationState, Progress
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from ledger.errors import NoSuchCluster
 from ledger.ledger import SqlLedger
+from playground.fakes.spec import fake_spec
+from playground.wanted import wanted_of
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 
@@ -22,7 +24,8 @@ def plan_of(plan_id: str = "p1", minutes: float = 0, **fields: Any) -> Plan:
         "cluster": "orders",
         "cluster_id": "c",
         "kind": "zk-to-kraft",
-        "policy": MigrationPolicy(stable_samples=4),
+        "policy": ZkToKraftPolicy(stable_samples=4),
+        "wanted": wanted_of(fake_spec()),
         "spec_revision": 1,
         "requested_by": "ann",
         "requested_at": NOW,

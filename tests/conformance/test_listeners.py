@@ -109,7 +109,7 @@ async def test_who_has_no_thread_to_ask_with_blames_no_name() -> None:
 async def test_a_lost_host_without_a_name_keeps_nobody_from_the_way_back() -> None:
     spec = FakeCluster().spec
     lost = spec.controllers[0].model_copy(update={"host": "no-such-host.invalid"})
-    assert await answering(spec.model_copy(update={"controllers": (lost,)}), TcpListeners()) == []
+    assert await answering(spec.with_quorum_changed(controllers=(lost,)), TcpListeners()) == []
 
 
 async def test_a_host_that_cannot_ask_does_not_take_others_for_dead(server: tuple[subprocess.Popen[bytes], int]) -> None:

@@ -18,8 +18,8 @@ from domain.canaries import pause_topic_of
 from domain.cluster import ClusterSpec
 from domain.contracts import StepRequest
 from domain.decisions import Step
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.cluster import PlaygroundCluster
 from playground.processes import running
@@ -46,7 +46,7 @@ async def test_a_frozen_follower_is_a_pause_and_nothing_else_is(
         generation=1,
         step_id="conformance/1",
         step=Step(action=StepAction.ROLL_NODE, node_id=1, stage=NodeStage.MIGRATION),
-        policy=MigrationPolicy(max_client_pause=timedelta(seconds=FROZEN_SECONDS / 2)),
+        policy=ZkToKraftPolicy(max_client_pause=timedelta(seconds=FROZEN_SECONDS / 2)),
     )
     nothing: Any = None
     ports = Ports(cast("Any", Held()), nothing, nothing, admin, nothing, nothing)

@@ -16,8 +16,8 @@ from activities.survey.canaries import refused_canaries
 from domain.canaries import PREFIX
 from domain.cluster import ClusterSpec
 from domain.errors import Transient
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 
@@ -56,7 +56,7 @@ async def test_what_kafka_refuses_is_told_and_nothing_else(
 ) -> None:
     nobody = cast("Any", None)
     ports = Ports(nobody, nobody, nobody, BrokerAdmin(EnvironmentAndFileSecrets()), nobody, nobody)
-    told = await answered(lambda: refused_canaries(as_record(refusing.spec), MigrationPolicy(canaries=True), ports))
+    told = await answered(lambda: refused_canaries(as_record(refusing.spec), ZkToKraftPolicy(canaries=True), ports))
     print(*told, sep="\n")
     undeletable = [f"delete.topic.enable is false at broker-{broker}" for broker in (1, 2)]
     assert [why.split(": ")[0] for why in told] == [*undeletable, *RIGHTS]

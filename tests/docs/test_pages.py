@@ -18,13 +18,13 @@ from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.pages import docs_of
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
-from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.rolling.configuration_management import ConfigurationState
 from domain.waits import WaitReason
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN, TOPIC_IDS
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName, StepAction
 from domain.zk_to_kraft.waits import ZkWait
 
@@ -143,7 +143,9 @@ def test_the_way_backs_calls_are_those_of_the_api() -> None:
 
 def test_the_way_backs_bodies_are_what_the_api_takes() -> None:
     page = (REPOSITORY / "docs" / "rollback.md").read_text(encoding="utf-8")
-    bound, held = (json.loads(body) for body in re.findall(r"-d '(.+?)'", page))
+    wanted = (REPOSITORY / "examples" / "zk-to-kraft.json").read_text(encoding="utf-8")
+    filled = page.replace("""'"$(cat wanted.json)"'""", json.dumps(json.loads(wanted)))
+    bound, held = (json.loads(body) for body in re.findall(r"-d '(.+?)'", filled))
     RollbackRequest.model_validate(bound | {"preview_hash": "0" * 64})
     assert MigrationRequest.model_validate(held).hold
     (forced,) = re.findall(r'`(\{"reason": "…".+?\})`', page)
@@ -162,7 +164,7 @@ def test_the_comparisons_page_explains_every_word_of_a_report() -> None:
         WaitReason.CHECKS_WORKER_MISSING,
     }
     assert all(f"`{reason}`" in page for reason in reasons)
-    assert {"max_report_age", "recheck_interval", "tolerated"} <= set(MigrationPolicy.model_fields) & set(
+    assert {"max_report_age", "recheck_interval", "tolerated"} <= set(ZkToKraftPolicy.model_fields) & set(
         re.findall(r"`(\w+)`", page)
     )
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -54,7 +56,6 @@ def test_every_program_named_is_installed() -> None:
 def test_what_the_readme_says_of_limits_is_so() -> None:
     """The strongest claims, each held to the code that keeps it."""
     from api.settings import ApiSettings
-    from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
     from playground.temporal import SEARCH_ATTRIBUTES
 
     assert f"Kafka {SUPPORTED_RELEASE}.x only" in README

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from domain.by_hand import shell
 from domain.cluster import BrokerSpec, ClusterSpec, JolokiaEndpoint, NodeDriverSpec, PlainProcess, Role
 from domain.configuration.properties import edit, parse
-from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import NodeFile
 from domain.zk_to_kraft.node_config import stage_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import BROKER_STAGE, CONNECT, Point, broker_text, cluster_spec, observation, text_at
@@ -99,7 +99,7 @@ def test_the_edits_of_a_runbook_lead_a_file_from_stage_to_stage(
         archive.write_text(broker_text(2))
     files = {1: NodeFile(broker_text(1), None, "/archive")}
     files[2] = NodeFile(path.read_text(), broker_text(2) if archive.exists() else None, str(archive))
-    actions = of_one_broker(runbook_of(observation(point), spec, MigrationPolicy(), files), way)
+    actions = of_one_broker(runbook_of(observation(point), spec, ZkToKraftPolicy(), files), way)
     assert len(actions) == len(stages)
     for action, stage in zip(actions, stages, strict=True):
         for command in action.commands[:-2]:

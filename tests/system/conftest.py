@@ -167,6 +167,13 @@ def cluster(service: Service) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
+def wanted(service: Service) -> dict[str, Any]:
+    """The controllers that its migration creates."""
+    told: dict[str, Any] = json.loads(service.in_container("nodes", "cat", "wanted.json"))
+    return told
+
+
+@pytest.fixture(scope="module")
 def writer(service: Service, client: docker.DockerClient, cluster: dict[str, Any]) -> Iterator[Writer]:
     image = service.containers()["nodes"].image
     container = client.containers.run(image, ["sleep", "infinity"], detach=True, init=True, network=f"{PROJECT}_default")

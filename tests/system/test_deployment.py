@@ -22,9 +22,10 @@ KILLS = (
 
 
 @pytest.fixture(scope="module")
-def migration(service: Service, cluster: dict[str, Any], writer: Writer) -> str:
+def migration(service: Service, cluster: dict[str, Any], wanted: dict[str, Any], writer: Writer) -> str:
     """Planned and begun as docs/calls.md has it."""
-    plan = service.post("/plans", {"cluster": "demo", "kind": "zk-to-kraft", "rehearse": True})["id"]
+    asked = {"cluster": "demo", "kind": "zk-to-kraft", "wanted": wanted, "rehearse": True}
+    plan = service.post("/plans", asked)["id"]
     service.await_answer(f"/plans/{plan}", lambda answer: answer["state"] != "running", "the plan")
     return str(service.post("/migrations", {"cluster": "demo", "kind": "zk-to-kraft", "plan_id": plan})["id"])
 

@@ -21,6 +21,7 @@ from playground.ports import PortLease
 from playground.processes import wait_until
 from playground.services import Program, Services
 from playground.temporal import TemporalPorts, TemporalServer
+from playground.wanted import before, wanted_json
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
@@ -121,10 +122,11 @@ def test_a_token_names_a_person_with_roles(people: People) -> None:
 
 
 def test_one_asks_and_only_another_approves(people: People) -> None:
-    spec = example_cluster().model_dump(mode="json")
+    spec = before(example_cluster()).model_dump(mode="json")
     assert people.call("anna", "PUT", "/clusters/example", spec).json()["code"] == "forbidden"
     assert people.call("olga", "PUT", "/clusters/example", spec).status_code == 201
-    started = people.call("olga", "POST", "/migrations", {"cluster": "example", "kind": "zk-to-kraft"})
+    asked = {"cluster": "example", "kind": "zk-to-kraft", "wanted": wanted_json(example_cluster())}
+    started = people.call("olga", "POST", "/migrations", asked)
     assert started.status_code == 202, started.text
     path = f"/migrations/{started.json()['id']}"
     assert people.call("anna", "GET", path).json()["requested_by"] == "olga"

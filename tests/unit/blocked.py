@@ -7,18 +7,13 @@ from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.hints import Hints
 from domain.errors import Obstacle
 from domain.observed.ensemble import MemberTree
-from domain.observed.observation import (
-    MigrationZnode,
-    Observation,
-    PartitionFault,
-    Process,
-    Unanswered,
-)
+from domain.observed.observation import MigrationZnode, Observation, PartitionFault, Process, Unanswered
 from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import MigrationCase, MigrationLookups, case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import with_probed
 from tests.unit.conftest import (
     LEADER,
@@ -36,7 +31,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+POLICY = ZkToKraftPolicy(compare_copy=False, compare_messages=False)
 STANDBY = 3001
 STARTED = "[2026-11-20 02:59:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean"
 SAID = "[2026-11-20 02:59:30,000]"
@@ -48,7 +43,7 @@ def looked_at(seen: Observation, policy: MigrationPolicy = POLICY, **more: objec
     return replace(case_of(seen, SPEC, policy), **more)  # type: ignore[arg-type]
 
 
-def found(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY, **more: object) -> list[Blocker]:
+def found(seen: Observation, ruling: Ruling | None = None, policy: ZkToKraftPolicy = POLICY, **more: object) -> list[Blocker]:
     """The entries, with what is decided of this very look."""
     assessment = assess(seen, SPEC, policy, ruling or Ruling(), "")
     return list(blockers_of(looked_at(seen, policy, **more), assessment.decision, assessment.stands)[0])

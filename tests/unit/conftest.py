@@ -21,6 +21,7 @@ from domain.cluster import (
     KafkaClientSpec,
     NodeDriverSpec,
     PlainProcess,
+    QuorumSpec,
     Role,
     ZooKeeperSpec,
 )
@@ -81,7 +82,9 @@ def cluster_spec(brokers: int = 3, controllers: int = 3) -> ClusterSpec:
         kafka=KafkaClientSpec(bootstrap_servers=("127.0.0.1:9093",)),
         zookeeper=ZooKeeperSpec(connect=CONNECT),
         brokers=tuple(BrokerSpec(**common(i), rack=f"rack-{i}") for i in range(1, brokers + 1)),
-        controllers=tuple(ControllerSpec(**common(i), port=9000 + i) for i in range(3001, 3001 + controllers)),
+        quorum=QuorumSpec(
+            controllers=tuple(ControllerSpec(**common(i), port=9000 + i) for i in range(3001, 3001 + controllers))
+        ),
     )
 
 

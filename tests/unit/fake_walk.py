@@ -25,9 +25,9 @@ from domain.decisions import Decision, Gate, Step
 from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
-from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.described import CHECKS
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.checks import FakeChecks
@@ -35,7 +35,7 @@ from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners
 from tests.unit.fake_way_back import leave_kraft, order, start_node, wipe
 
-POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
+POLICY = ZkToKraftPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 RULES = Rules(POLICY, requested_by="tests", requested_at=NOW)
 
@@ -180,6 +180,10 @@ class LedgerInMemory:
         """Nobody has written down when it began."""
         return None
 
+    async def active_migration(self, _: str) -> MigrationRecord | None:
+        """Nor what it wants: the cluster has it."""
+        return None
+
     async def command(self, command_id: str) -> Command | None:
         return self._answering()._commands.get(command_id)
 
@@ -247,7 +251,7 @@ class Walk:
     evidence_hash: str = ""
     found: Found = field(default_factory=dict)
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
-    policy: MigrationPolicy = POLICY
+    policy: ZkToKraftPolicy = POLICY
     outcomes: list[StepOutcome] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     """Of steps: none is used twice, whoever goes on."""

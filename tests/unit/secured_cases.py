@@ -18,8 +18,8 @@ def login(digest: str, *accepted: str) -> PlainLogin:
 
 def secured_cases(seen: Observation, logged_in: Observation, spec: ClusterSpec) -> dict[str, Case]:
     """`seen`: in order with `spec`; `logged_in`: brokers have a login, and the controllers' listener is plain."""
-    plain = spec.model_copy(update={"controller_security_protocol": "PLAINTEXT"})
-    tls = spec.model_copy(update={"controller_security_protocol": "SSL"})
+    plain = spec.with_quorum_changed(security_protocol="PLAINTEXT")
+    tls = spec.with_quorum_changed(security_protocol="SSL")
     subjects = with_security(seen, (*BROKERS, *CONTROLLERS), principal="User:CN=broker-1", client_auth="required")
 
     def of_certificate(told: str, **parts: object) -> Case:

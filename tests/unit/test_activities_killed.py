@@ -25,13 +25,14 @@ from domain.cluster import Role, original_path
 from domain.decisions import Step
 from domain.drift.report import CheckName, Verdict
 from domain.errors import Superseded, Unsafe
-from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.records import Command, CommandKind, MigrationRecord, MigrationState, Progress
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from ledger.database import Database
 from ledger.ledger import SqlLedger, open_ledger
 from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
+from playground.wanted import wanted_of
 from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, is_roll
 from tests.unit.fake_way_back import take_flag
 
@@ -97,8 +98,9 @@ def a_migration(migration_id: str) -> MigrationRecord:
         id=migration_id,
         cluster=spec.name,
         cluster_id=spec.cluster_id,
-        kind=MigrationKind.ZK_TO_KRAFT,
+        kind="zk-to-kraft",
         policy=POLICY,
+        wanted=wanted_of(spec),
         spec_revision=1,
         requested_by="olga",
         created_at=NOW,

@@ -13,6 +13,8 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from domain.errors import Obstacle
 from domain.observed.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import sight_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite
@@ -203,3 +205,17 @@ async def test_gauges_of_another_node_tell_nothing_of_this_one() -> None:
     assert (seen.node(1).metrics is None, seen.node(2).metrics is None) == (False, True)
     part = next(part for part in seen.unanswered if part.what == "metrics of broker-2")
     assert (part.obstacle, part.why.endswith("these are the gauges of node 1")) == (Obstacle.ANOTHERS, True)
+
+
+@pytest.mark.parametrize("missing", ["quorum", "zookeeper"])
+async def test_a_cluster_that_has_only_one_of_both_is_observed(missing: str) -> None:
+    """Without controllers that anybody has described; and without ZooKeeper, which is then nothing that does not answer."""
+    cluster = await in_dual_write()
+    whole = cluster.record()
+    record = whole.model_copy(update={"spec": whole.spec.model_copy(update={missing: None})})
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    seen = await observe(record, ports)
+    assert seen.unanswered == ()
+    assert (seen.zookeeper is None) is (missing == "zookeeper")
+    sight = sight_of(seen, record.spec, ZkToKraftPolicy())
+    assert [node.name for node in sight.nodes] == [record.spec.node_name(node.id) for node in record.spec.nodes]

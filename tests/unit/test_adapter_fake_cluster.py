@@ -9,7 +9,7 @@ from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from domain.errors import Transient
 from domain.observed.observation import MigrationGauge, NodeMetrics, Observation
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.steps import NodeStage
@@ -28,7 +28,7 @@ async def look(cluster: FakeCluster) -> Observation:
 
 
 async def situation(cluster: FakeCluster) -> Situation:
-    return situation_of(await look(cluster), cluster.spec, MigrationPolicy())
+    return situation_of(await look(cluster), cluster.spec, ZkToKraftPolicy())
 
 
 def gauge(seen: Observation, node_id: int) -> MigrationGauge | None:

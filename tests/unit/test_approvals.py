@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from domain.approvals import Attempt, Rules, effect_of, is_held, seen, state_of, told_of, why_not_consumed
-from domain.policy import MigrationPolicy
 from domain.principals import Via
 from domain.records import ApprovalState, Command, CommandKind
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import FINAL_GATES, GateName
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 EVIDENCE = "e" * 64
-RULES = Rules(MigrationPolicy(approval_expires_after=DAY), requested_by="olga", requested_at=NOW)
-ENDLESS = MigrationPolicy(approval_expires_after=None)
+RULES = Rules(ZkToKraftPolicy(approval_expires_after=DAY), requested_by="olga", requested_at=NOW)
+ENDLESS = ZkToKraftPolicy(approval_expires_after=None)
 
 GIVEN: dict[ApprovalState, dict[str, Any]] = {
     ApprovalState.ARMED: {"expires_at": NOW + DAY},
@@ -188,7 +188,7 @@ def test_people_are_told_by_whom_when_and_until_when() -> None:
 # ---- Four eyes ----
 
 KNOWN = replace(RULES, are_people_known=True)
-TWO = replace(KNOWN, policy=MigrationPolicy(approvers={GateName.FINALIZE: 2}))
+TWO = replace(KNOWN, policy=ZkToKraftPolicy(approvers={GateName.FINALIZE: 2}))
 
 
 def approval_by(by: str, **fields: Any) -> Command:
@@ -254,7 +254,7 @@ def test_broken_glass_stands_for_all_four_eyes() -> None:
 
 
 def test_a_reason_has_the_form_that_the_policy_demands() -> None:
-    rules = replace(KNOWN, policy=MigrationPolicy(reason_pattern="CHANGE-[0-9]+"))
+    rules = replace(KNOWN, policy=ZkToKraftPolicy(reason_pattern="CHANGE-[0-9]+"))
     assert "CHANGE-[0-9]+" in refusal(approval_by("anna", reason="it is well"), [], rules)
     assert refusal(approval_by("anna", reason="as in CHANGE-17"), [], rules) == ""
 
@@ -262,10 +262,10 @@ def test_a_reason_has_the_form_that_the_policy_demands() -> None:
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", ""])
 def test_a_pattern_that_cannot_be_matched_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="reason_pattern"):
-        MigrationPolicy(reason_pattern=pattern)
+        ZkToKraftPolicy(reason_pattern=pattern)
 
 
 def test_a_request_expires() -> None:
-    rules = replace(KNOWN, policy=MigrationPolicy(request_expires_after=DAY))
+    rules = replace(KNOWN, policy=ZkToKraftPolicy(request_expires_after=DAY))
     assert refusal(approval_by("anna", at=NOW + DAY - timedelta(seconds=1)), [], rules) == ""
     assert "the request of olga has expired" in refusal(approval_by("anna", at=NOW + DAY), [], rules)

@@ -23,7 +23,6 @@ from domain.observed.observation import (
     Suspect,
     Unanswered,
 )
-from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess, sight_of
@@ -31,6 +30,7 @@ from domain.zk_to_kraft.evidence import evidence_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
@@ -56,11 +56,11 @@ from tests.unit.conftest import (
 from workflows.telling import waiting_of
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 SOAK = observation(Point.SOAK)
 
 
-def judged(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY) -> Assessment:
+def judged(seen: Observation, ruling: Ruling | None = None, policy: ZkToKraftPolicy = POLICY) -> Assessment:
     """With a comparison that was clean a moment ago, where the ruling says nothing of any."""
     ruling = ruling or Ruling()
     return assess(seen, SPEC, policy, replace(ruling, reports=ruling.reports or (report_of(seen),)), "artefact")
@@ -141,7 +141,7 @@ def test_all_material_changes_differ_from_each_other() -> None:
 
 def test_the_policy_is_part_of_the_evidence() -> None:
     situation = situation_of(SOAK, SPEC, POLICY)
-    hashes = {hash_of(evidence_of(SOAK, SPEC, MigrationPolicy(stable_samples=n), situation)) for n in (1, 2)}
+    hashes = {hash_of(evidence_of(SOAK, SPEC, ZkToKraftPolicy(stable_samples=n), situation)) for n in (1, 2)}
     assert len(hashes) == 2
 
 
@@ -204,7 +204,7 @@ def test_a_consumed_approval_needs_no_evidence_once_finalisation_has_begun() -> 
 
 
 def test_the_soak_is_awaited() -> None:
-    policy = MigrationPolicy(min_soak=timedelta(hours=2))
+    policy = ZkToKraftPolicy(min_soak=timedelta(hours=2))
     decision = judged(SOAK, policy=policy).decision
     assert isinstance(decision, Wait)
     assert decision.reason == WaitReason.SOAK_NOT_OVER
@@ -390,7 +390,7 @@ def test_what_turns_us_round_is_named() -> None:
     assert isinstance(decision, Revert)
     assert (decision.reason, decision.objects) == (ZkWait.COPY_CANNOT_FINISH, ("/config/users/bob",))
     assert "SCRAM" in decision.detail
-    asked = judged(failed, policy=MigrationPolicy(revert_failed_copy=False)).decision
+    asked = judged(failed, policy=ZkToKraftPolicy(revert_failed_copy=False)).decision
     assert isinstance(asked, Wait)
     assert (asked.reason, asked.objects) == (decision.reason, decision.objects)
 

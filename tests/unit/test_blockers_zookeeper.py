@@ -7,10 +7,7 @@ import pytest
 from domain.diagnosis.causes.hints import Hints, MemberFiles, Serving, settled
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.observed.ensemble import MemberTree
-from domain.observed.observation import (
-    Observation,
-    Unanswered,
-)
+from domain.observed.observation import Observation, Unanswered
 from domain.zk_to_kraft.blockers import blockers_of
 from tests.unit.blocked import (
     BEFORE,

@@ -38,12 +38,12 @@ from domain.errors import NotLetIn, OtherLedger
 from domain.health.quorum import quorum_leader
 from domain.observed.ensemble import MemberTree
 from domain.observed.observation import PartitionFault, Unanswered
-from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.quorum_log.record_types import RecordType
-from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
+from domain.records import MigrationRecord, MigrationState, Progress, Waiting
 from domain.waits import WaitReason
 from domain.zk_to_kraft.causes.case import case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
@@ -52,10 +52,11 @@ from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.node import FakeDriver
 from playground.fakes.spec import fake_spec
+from playground.wanted import wanted_of
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_kafka, with_part
 from tests.unit.fake_walk import NOW, LedgerInMemory, add_coordinating_partitions
 
-POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+POLICY = ZkToKraftPolicy(compare_copy=False, compare_messages=False)
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +91,9 @@ class Ledger(LedgerInMemory):
             id="m1",
             cluster="orders",
             cluster_id="c",
-            kind=MigrationKind.ZK_TO_KRAFT,
+            kind="zk-to-kraft",
             policy=POLICY,
+            wanted=wanted_of(fake_spec()),
             spec_revision=1,
             requested_by="olga",
             created_at=NOW,
@@ -421,7 +423,7 @@ async def test_a_node_in_hand_on_whose_machine_something_has_changed_is_told_bes
 
 async def test_every_server_of_the_ensemble_is_asked() -> None:
     cluster = await in_dual_write()
-    addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
+    addresses = cluster.spec.ensemble.connect.partition("/")[0].split(",")
     servers = Servers(*[Serving.YES] * (len(addresses) - 1), Serving.SILENT)
     seen = await found(cluster, servers=servers)
     assert [f"{host}:{port}" for host, port in servers.asked] == addresses
@@ -473,7 +475,7 @@ async def test_only_members_that_serve_are_asked_how_much_they_have(states: tupl
 async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path: Path, *, is_told: bool) -> None:
     """Where its log is, somebody has said, or it was noted while it ran."""
     cluster = await in_dual_write()
-    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    address = cluster.spec.ensemble.connect.partition("/")[0].split(",")[0]
     host, port = host_and_port(address)
     log = tmp_path / "zookeeper.log"
     log.write_text(
@@ -482,7 +484,7 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
     )
     file = str(log) if is_told else None
     members = tuple(ZooKeeperMemberSpec(host=host, port=at, data_dir="/data", output_file=file) for at in (port, port + 1))
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": members})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": members})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     ledger = Ledger(cluster, Progress(state=MigrationState.WAITING))
     noted_log = {} if is_told else {"log": {str(log): "open"}}
@@ -496,11 +498,11 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
 @pytest.mark.parametrize("is_cut_off", [True, False])
 async def test_the_log_of_a_member_that_serves_is_read_where_a_node_gets_no_session(tmp_path: Path, is_cut_off: bool) -> None:
     cluster = await in_dual_write()
-    host, port = host_and_port(cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    host, port = host_and_port(cluster.spec.ensemble.connect.partition("/")[0].split(",")[0])
     log = tmp_path / "zookeeper.log"
     log.write_text("WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60 Value:null\n")
     member = ZooKeeperMemberSpec(host=host, port=port, data_dir="/data", output_file=str(log))
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": (member,)})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     timeout = "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: CONNECTING"
     cluster.nodes[2].die(timeout if is_cut_off else "java.io.IOException: No space left on device")
@@ -510,12 +512,12 @@ async def test_the_log_of_a_member_that_serves_is_read_where_a_node_gets_no_sess
 
 async def test_the_log_of_a_member_that_serves_tells_that_its_tree_is_not_the_leaders(tmp_path: Path) -> None:
     cluster = await in_dual_write()
-    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    address = cluster.spec.ensemble.connect.partition("/")[0].split(",")[0]
     host, port = host_and_port(address)
     log = tmp_path / "zookeeper.log"
     log.write_text("[2026-11-24 04:34:23,896] WARN Message:Digests are not matching. Value is Zxid. Value:8589934593 (x)")
     member = ZooKeeperMemberSpec(host=host, port=port, data_dir="/data", output_file=str(log))
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": (member,)})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     (entry,) = (await found(cluster)).blockers
     assert (entry.code, entry.object) == ("GF11", f"zookeeper {address}")
@@ -526,10 +528,10 @@ async def test_a_log_of_a_member_that_may_not_be_read_is_told_where_it_is_missed
     tmp_path: Path, states: tuple[Serving, ...]
 ) -> None:
     cluster = await in_dual_write()
-    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    address = cluster.spec.ensemble.connect.partition("/")[0].split(",")[0]
     host, port = host_and_port(address)
     member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path), output_file=str(tmp_path))
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": (member,)})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     seen = await found(cluster, servers=Servers(*states, *[Serving.YES] * 9) if states else None)
     assert any(part.startswith(f"log of zookeeper {address}") for part in seen.unlooked) is bool(states)
@@ -537,7 +539,7 @@ async def test_a_log_of_a_member_that_may_not_be_read_is_told_where_it_is_missed
 
 async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_path: Path) -> None:
     cluster = await in_dual_write()
-    addresses = [host_and_port(address) for address in cluster.spec.zookeeper.connect.partition("/")[0].split(",")]
+    addresses = [host_and_port(address) for address in cluster.spec.ensemble.connect.partition("/")[0].split(",")]
     members = tuple(
         ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path / str(number)))
         for number, (host, port) in enumerate(addresses)
@@ -546,7 +548,7 @@ async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_pat
         Path(member.data_dir, "version-2").mkdir(parents=True)  # noqa: ASYNC240
         Path(member.data_dir, "version-2", "snapshot.0").touch()  # noqa: ASYNC240
         Path(member.data_dir, "myid").write_text("1\n")  # noqa: ASYNC240
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": members})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": members})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     seen = await found(cluster, servers=Servers(Serving.NO, Serving.LEADS, *[Serving.YES] * (len(members) - 2)))
     (entry,) = seen.blockers
@@ -555,9 +557,9 @@ async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_pat
 
 async def test_a_member_whose_files_are_deleted_under_it_is_found_while_all_is_well(tmp_path: Path) -> None:
     cluster = await in_dual_write()
-    host, port = host_and_port(cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    host, port = host_and_port(cluster.spec.ensemble.connect.partition("/")[0].split(",")[0])
     member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path))
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = cluster.spec.ensemble.model_copy(update={"members": (member,)})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
     version = tmp_path / "version-2"
     version.mkdir()
@@ -1091,12 +1093,12 @@ async def test_of_servers_that_serve_only_what_has_changed_is_asked(
     *, are_awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, silent, asked = await in_dual_write(), list[str](), list[str]()
-    addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
+    addresses = cluster.spec.ensemble.connect.partition("/")[0].split(",")
     members = tuple(
         ZooKeeperMemberSpec(host=host, port=int(port), data_dir="/zk") for host, port in (a.split(":") for a in addresses)
     )
     record = cluster.record()
-    zookeeper = record.spec.zookeeper.model_copy(update={"members": members})
+    zookeeper = record.spec.ensemble.model_copy(update={"members": members})
     record = record.model_copy(update={"spec": record.spec.model_copy(update={"zookeeper": zookeeper})})
 
     async def changes(_self: MachineNotes, _migration: str, _member: Any, name: str) -> None:

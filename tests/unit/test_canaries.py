@@ -30,7 +30,7 @@ from domain.canaries import (
 )
 from domain.decisions import Step
 from domain.errors import Superseded
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.clients import FakeClient
 from playground.fakes.cluster import FakeCluster
@@ -355,7 +355,7 @@ def test_a_step_never_removes_what_another_broker_of_its_migration_uses(mine: st
 
 def test_a_plan_announces_what_will_be_made() -> None:
     spec = fake_spec()
-    assert announced(MigrationPolicy(), spec) == ()
-    told = " ".join(announced(MigrationPolicy(canaries=True, max_client_pause=timedelta(seconds=3)), spec))
+    assert announced(ZkToKraftPolicy(), spec) == ()
+    told = " ".join(announced(ZkToKraftPolicy(canaries=True, max_client_pause=timedelta(seconds=3)), spec))
     assert all(word in told for word in (PREFIX, "broker-2", "topic", "SCRAM", "ACL", "3 s holds", "-pause"))
-    assert "-pause" not in " ".join(announced(MigrationPolicy(canaries=True), spec))
+    assert "-pause" not in " ".join(announced(ZkToKraftPolicy(canaries=True), spec))

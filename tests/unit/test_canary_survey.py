@@ -8,7 +8,7 @@ from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.survey.canaries import refused_canaries
 from domain.errors import Obstacle, Transient
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.clients import FakeClient
 from playground.fakes.cluster import FakeCluster
@@ -30,7 +30,7 @@ async def test_a_topic_that_a_policy_of_the_clusters_own_refuses_is_told(
             raise error
 
     monkeypatch.setattr(FakeClient, "create_topic", create_topic)
-    asked = refused_canaries(cluster.record(), MigrationPolicy(canaries=True), ports)
+    asked = refused_canaries(cluster.record(), ZkToKraftPolicy(canaries=True), ports)
     if error is None or error.obstacle is Obstacle.POLICY:
         told = await asked
         assert [why.partition(". ")[0] for why in told] == ([f"create topics: {error}"] if error is not None else [])

@@ -11,16 +11,16 @@ from domain.drift.messages import MessageRule, rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.observed.observation import MigrationZnode, Observation
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.evidence import NO_BASELINE
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_zookeeper
 
-SPEC, POLICY = cluster_spec(), MigrationPolicy(min_soak=timedelta(0))
+SPEC, POLICY = cluster_spec(), ZkToKraftPolicy(min_soak=timedelta(0))
 BEFORE, SOAK = observation(Point.CONTROLLERS_UP), observation(Point.SOAK)
 SECOND = timedelta(seconds=1)
 
@@ -42,7 +42,7 @@ def judged(
     seen: Observation,
     baseline: DriftReport | None = None,
     messages: DriftReport | None = None,
-    policy: MigrationPolicy = POLICY,
+    policy: ZkToKraftPolicy = POLICY,
     ruling: Ruling | None = None,
 ) -> Assessment:
     ruled = replace(ruling or Ruling(), reports=(report_of(seen),), baseline=baseline, messages=messages)
@@ -92,7 +92,7 @@ def test_without_its_worker_nothing_is_restarted() -> None:
 
 
 def test_a_policy_that_asks_for_none_gets_none() -> None:
-    policy = MigrationPolicy(min_soak=timedelta(0), compare_messages=False)
+    policy = ZkToKraftPolicy(min_soak=timedelta(0), compare_messages=False)
     decision = judged(BEFORE, policy=policy).decision
     assert isinstance(decision, Step)
     assert decision.action == StepAction.ROLL_NODE

@@ -56,7 +56,7 @@ def complaints(spec: dict[str, Any]) -> str:
         ("zookeeper.session_timeout_seconds", 0),
         ("zookeeper.digest_auth", "user:secret"),
         ("brokers", []),
-        ("controllers", []),
+        ("quorum.controllers", []),
         ("brokers.0.id", -1),
         ("brokers.0.id", 2**31),
         ("brokers.0.id", "one"),
@@ -75,11 +75,11 @@ def complaints(spec: dict[str, Any]) -> str:
         ("brokers.0.driver.service.start_command", ["bin/kafka-server-start.sh", "-daemon", "{properties}"]),
         ("brokers.0.driver.service.pid_file", "pid"),
         ("brokers.0.driver.service.output_file", "out"),
-        ("controllers.0.port", 0),
-        ("controllers.0.port", 65536),
-        ("controllers.0.base_properties", "base"),
-        ("controller_listener", "lower"),
-        ("controller_security_protocol", "TLS"),
+        ("quorum.controllers.0.port", 0),
+        ("quorum.controllers.0.port", 65536),
+        ("quorum.controllers.0.base_properties", "base"),
+        ("quorum.listener", "lower"),
+        ("quorum.security_protocol", "TLS"),
     ],
 )
 def test_a_mistake_is_answered_with_its_field(path: str, value: Any) -> None:
@@ -94,25 +94,39 @@ def test_a_metrics_url_is_one(kind: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("controllers.0.id", 1, "node ids [1] are used twice: brokers and controllers share one id space"),
+        ("quorum.controllers.0.id", 1, "node ids [1] are used twice: brokers and controllers share one id space"),
         ("brokers.1.id", 1, "node ids [1] are used twice"),
-        ("controllers", GOOD["controllers"][:2], "2 controllers: use an odd number"),
         ("brokers.1.properties_file", "/etc/kafka/1.properties", "properties_file ['/etc/kafka/1.properties'] belongs to two"),
-        ("controllers.0.properties_file", "/etc/kafka/1.properties", "properties_file"),
+        ("quorum.controllers.0.properties_file", "/etc/kafka/1.properties", "properties_file"),
         ("brokers.1.driver.service.pid_file", "/run/1.pid", "pid_file ['/run/1.pid'] belongs to two nodes"),
         ("brokers.1.log_dirs", ["/data/2", "/data/1"], "log_dirs ['/data/1'] belongs to two nodes"),
         ("brokers.0.log_dirs", ["/data/1", "/data/1"], "log_dirs ['/data/1']"),
-        ("controllers.1.port", 12001, "port ['12001'] belongs to two nodes"),
+        ("quorum.controllers.1.port", 12001, "port ['12001'] belongs to two nodes"),
     ],
 )
 def test_what_does_not_fit_together_is_named(path: str, value: Any, says: str) -> None:
     assert says in complaints(changed(path, value))
 
 
+@pytest.mark.parametrize("missing", ["quorum", "zookeeper"])
+def test_a_cluster_has_an_ensemble_or_a_quorum(missing: str) -> None:
+    present = changed(missing, ...)
+    ClusterSpec.model_validate(present)
+    del present["quorum" if missing == "zookeeper" else "zookeeper"]
+    assert "zookeeper and quorum are missing" in complaints(present)
+
+
+@pytest.mark.parametrize("field", ["controllers", "controller_listener", "controller_security_protocol"])
+def test_the_old_form_is_told_where_it_belongs_now(field: str) -> None:
+    said = complaints(changed(field, "CONTROLLER"))
+    assert f"{field}: no longer part of a cluster" in said
+    assert "`wanted` of POST /plans and POST /migrations" in said
+
+
 def test_two_hosts_may_use_the_same_paths_and_ports() -> None:
     spec = changed("brokers.1.properties_file", "/etc/kafka/1.properties")
     spec["brokers"][1]["host"] = "elsewhere"
-    spec["controllers"][1] |= {"host": "elsewhere", "port": 12001}
+    spec["quorum"]["controllers"][1] |= {"host": "elsewhere", "port": 12001}
     ClusterSpec.model_validate(spec)
 
 
@@ -148,14 +162,14 @@ def test_it_is_frozen() -> None:
         ("kafka.bootstrap_servers", ["elsewhere:9092"], True),
         ("kafka.client_properties", "file:/etc/other", True),
         ("brokers.0.metrics.url", "http://elsewhere:1", True),
-        ("controllers.0.metrics", {"kind": "prometheus", "url": "http://elsewhere:1"}, True),
+        ("quorum.controllers.0.metrics", {"kind": "prometheus", "url": "http://elsewhere:1"}, True),
         ("zookeeper.members", [{"host": "zk", "data_dir": "/data"}], True),
         ("zookeeper.session_timeout_seconds", 30.0, True),
         ("zookeeper.connect", "elsewhere:2181", False),
         ("zookeeper.digest_auth", "env:OTHER", False),
         ("brokers.0.properties_file", "/etc/other", False),
         ("brokers.0.log_dirs", ["/other"], False),
-        ("controllers.0.port", 1, False),
+        ("quorum.controllers.0.port", 1, False),
         ("cluster_id", "another", False),
     ],
 )

@@ -11,19 +11,19 @@ from domain.drift.records import Severity
 from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observed.observation import ControllerZnode, Observation
-from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import NO_REPORT, claim_of, names_of
 from domain.zk_to_kraft.losses import DRIFT
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.steps import GateName, StepAction
 from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import LEADER, NOW, Point, cluster_spec, observation, report_of, with_zookeeper
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 SOAK = observation(Point.SOAK)
 COMPARES = Step(action=StepAction.COMPARE_METADATA, stage="migration")
 FINDING = DriftFinding(
@@ -36,12 +36,12 @@ def drifted(seen: Observation = SOAK, age: timedelta = timedelta(seconds=1), **f
     return report_of(seen, Verdict.DRIFT, age, **({"first": (FINDING,), "counts": counts} | fields))
 
 
-def judged(report: DriftReport | None, seen: Observation = SOAK, policy: MigrationPolicy = POLICY, **ruled: Any) -> Assessment:
+def judged(report: DriftReport | None, seen: Observation = SOAK, policy: ZkToKraftPolicy = POLICY, **ruled: Any) -> Assessment:
     return judged_by([report] if report is not None else [], seen, policy, **ruled)
 
 
 def judged_by(
-    reports: list[DriftReport], seen: Observation = SOAK, policy: MigrationPolicy = POLICY, **ruled: Any
+    reports: list[DriftReport], seen: Observation = SOAK, policy: ZkToKraftPolicy = POLICY, **ruled: Any
 ) -> Assessment:
     return assess(seen, SPEC, policy, Ruling(reports=tuple(reports), **ruled), "artefact")
 
@@ -244,7 +244,7 @@ def test_a_report_that_tolerates_more_than_the_policy_does_is_none() -> None:
     toleration = Toleration(record="acl", by="anna", reason="known")
     report = report_of(SOAK, tolerated=names_of((toleration,)))
     assert judged(report).decision == COMPARES
-    assert isinstance(judged(report, policy=MigrationPolicy(tolerated=(toleration,))).decision, Gate)
+    assert isinstance(judged(report, policy=ZkToKraftPolicy(tolerated=(toleration,))).decision, Gate)
 
 
 @pytest.mark.parametrize("lax", [{}, {"key": "Topic orders User:anna"}, {"field": "host"}])
@@ -252,12 +252,12 @@ def test_a_toleration_of_more_rows_by_the_same_person_for_the_same_reason_is_ano
     given = {"record": "acl", "by": "anna", "reason": "known"}
     strict = Toleration(**{**given, "key": "Topic orders User:anna", "field": "host"})
     report = report_of(SOAK, tolerated=names_of((Toleration(**{**given, **lax}),)))
-    assert judged(report, policy=MigrationPolicy(tolerated=(strict,))).decision == COMPARES
+    assert judged(report, policy=ZkToKraftPolicy(tolerated=(strict,))).decision == COMPARES
 
 
 def test_where_zookeeper_is_given_up_the_evidence_says_that_nothing_was_compared() -> None:
     silent = SOAK.model_copy(update={"zookeeper": None})
-    policy = MigrationPolicy(min_zookeeper_silence=timedelta(0))
+    policy = ZkToKraftPolicy(min_zookeeper_silence=timedelta(0))
     assessment = judged(report_of(SOAK), silent, policy)
     assert isinstance(assessment.decision, Gate)
     assert assessment.decision.name == GateName.FINALIZE_WITHOUT_RETURN

@@ -20,9 +20,9 @@ from domain.contracts import StepOutcome
 from domain.decisions import Done, Refuse, Step, Wait
 from domain.errors import Superseded, Unsafe
 from domain.observed.observation import PauseMark
-from domain.policy import MigrationPolicy
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import sight_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
@@ -306,7 +306,7 @@ async def test_people_see_of_every_node_whether_it_is_paused_and_by_whom() -> No
     walk.cluster.nodes[3002].is_configuration_paused = False
     walk.cluster.faults.says_nothing_of_pauses.add(3003)
     seen = await observe(walk.cluster.record(), walk.ports)
-    told = {n.name: n.configuration_management for n in sight_of(seen, walk.cluster.spec, MigrationPolicy()).nodes}
+    told = {n.name: n.configuration_management for n in sight_of(seen, walk.cluster.spec, ZkToKraftPolicy()).nodes}
     assert told == {
         "broker-1": "runs",
         "broker-2": "paused",
@@ -315,7 +315,7 @@ async def test_people_see_of_every_node_whether_it_is_paused_and_by_whom() -> No
         "controller-3002": "runs",
         "controller-3003": "unknown",
     }
-    without = sight_of(seen, fake_spec(), MigrationPolicy()).nodes
+    without = sight_of(seen, fake_spec(), ZkToKraftPolicy()).nodes
     assert [n.configuration_management for n in without] == [None, "unknown", None, "unknown", "unknown", "unknown"]
 
 
@@ -349,7 +349,7 @@ async def test_what_a_cancelled_migration_has_paused_can_be_released_by_a_way_ba
     cluster.faults.never_pauses.add(3001)
     await scene.attempt(cluster, KillAfter())
     walk = Walk(scene.ledger, cluster, is_back=True)
-    preview = preview_of(await observe(cluster.record(), walk.ports), cluster.spec, MigrationPolicy(), {})
+    preview = preview_of(await observe(cluster.record(), walk.ports), cluster.spec, ZkToKraftPolicy(), {})
     assert [step.what for step in preview.steps] == ["Resume the configuration management that was paused"]
     assert preview.is_possible
     assert await walk.to("done") == Done(outcome="ZOOKEEPER")

@@ -10,18 +10,19 @@ from pydantic import ValidationError
 
 from domain.cluster import ClusterSpec
 from domain.observed.observation import NodeView, Observation, PauseMark
+from domain.of_kind import Wanted
 from domain.plans import Asked
-from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import NodeFile
 from domain.rolling.configuration_management import NOTHING_PAUSED, NOTHING_WRITTEN
 from domain.zk_to_kraft.planning.plan import plan_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import NOW, Point, broker_text, cluster_spec, observation, text_at, with_file, with_metrics, with_node
 
 BARE = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 FLAG = "/run/agent/it's paused"
 HOOK = {"pause": ["touch", FLAG], "is_paused": ["test", "-e", FLAG], "resume": ["rm", "-f", FLAG]}
 MARK = PauseMark(step_id="m1/1", generation=1, is_ours=True, is_proven=True)
@@ -30,7 +31,7 @@ MARK = PauseMark(step_id="m1/1", generation=1, is_ours=True, is_proven=True)
 def hooked(*node_ids: int, hook: Any = None) -> ClusterSpec:
     """Nodes whose specification names a hook."""
     told = copy.deepcopy(BARE.model_dump(mode="json"))
-    for node in (*told["brokers"], *told["controllers"]):
+    for node in (*told["brokers"], *told["quorum"]["controllers"]):
         if node["id"] in node_ids:
             node["driver"]["configuration_management"] = hook or HOOK
     return ClusterSpec.model_validate(told)
@@ -53,7 +54,7 @@ def files(stage: NodeStage) -> dict[int, NodeFile]:
 
 
 def test_a_plan_says_of_each_node_how_it_is_paused_or_that_it_is_not() -> None:
-    asked = Asked(id="p", kind="zk-to-kraft", policy=POLICY, requested_by="ann", requested_at=NOW)
+    asked = Asked(id="p", kind="zk-to-kraft", policy=POLICY, wanted=Wanted(), requested_by="ann", requested_at=NOW)
     made = plan_of(observation(Point.BEFORE), hooked(2, 3001), files(NodeStage.ZOOKEEPER), asked, "o")
     told = {node.name: node.configuration_management for node in made.nodes}
     for name in ("broker-2", "controller-3001"):

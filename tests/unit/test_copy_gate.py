@@ -17,12 +17,13 @@ from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.comparison import CopyReports
 from domain.zk_to_kraft.evidence import NO_BASELINE
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_metrics, with_zookeeper
 from tests.unit.test_clients_data import BASELINE, reason_of
 
-POLICY = MigrationPolicy(min_soak=timedelta(0), compare_messages=False)
+POLICY = ZkToKraftPolicy(min_soak=timedelta(0), compare_messages=False)
 ONE, SEVERAL = cluster_spec(brokers=1), cluster_spec()
 LAST = observation(Point.CONTROLLERS_UP, brokers=1)
 """One broker is left in ZooKeeper mode, and there is no other."""
@@ -51,7 +52,7 @@ LACKS = copied(Verdict.DRIFT, first=(LOST,))
 
 def judged(
     seen: Observation,
-    policy: MigrationPolicy = POLICY,
+    policy: ZkToKraftPolicy = POLICY,
     kept: DriftReport | None = None,
     copy: DriftReport | None = None,
     others: CopyReports = NOTHING,

@@ -12,6 +12,7 @@ from domain.errors import Permanent
 from domain.records import Event
 from playground.demo import door
 from playground.demo.door import Door, Refused
+from playground.fakes.spec import fake_spec
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +78,7 @@ async def test_a_no_is_told_in_the_problems_own_words() -> None:
     with pytest.raises(
         Refused, match=r"422 The request is not valid: Correct these fields\. brokers\.0\.host: too short"
     ) as no:
-        await refusing.register("demo", {})
+        await refusing.register(fake_spec())
     assert no.value.code == "invalid-request"
 
 

@@ -40,10 +40,10 @@ def test_a_cluster_to_play_with_is_kept() -> None:
 
 
 def test_the_next_steps_set_what_the_page_of_calls_begins_with() -> None:
-    said, page = next_steps("http://api"), (REPOSITORY / "docs" / "calls.md").read_text("utf-8")
+    said, page = next_steps("http://api", Path("/demo/wanted.json")), (REPOSITORY / "docs" / "calls.md").read_text("utf-8")
     assert "docs/calls.md" in said
-    assert "API=http://api\nCLUSTER=demo\n" in said
-    assert {"API=", "CLUSTER="} <= {f"{line.partition('=')[0]}=" for line in page.splitlines()}
+    assert "API=http://api\nCLUSTER=demo\nWANTED=/demo/wanted.json\n" in said
+    assert {"API=", "CLUSTER=", "WANTED="} <= {f"{line.partition('=')[0]}=" for line in page.splitlines()}
 
 
 def test_who_finds_a_demo_running_is_told_the_command_that_started_it() -> None:

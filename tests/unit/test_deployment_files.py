@@ -73,7 +73,7 @@ def test_zookeeper_servers_are_found_again_as_they_were_planned(tmp_path: Path) 
 def test_controllers_start_again_only_when_they_are_formatted(tmp_path: Path) -> None:
     spec = example_cluster()
     controllers = tuple(c.model_copy(update={"log_dirs": (str(tmp_path / str(c.id)),)}) for c in spec.controllers)
-    spec = spec.model_copy(update={"controllers": controllers})
+    spec = spec.with_quorum_changed(controllers=controllers)
     brokers = [broker.id for broker in spec.brokers]
     assert list(startable(spec)) == brokers
     formatted, fenced, _ = (Path(c.log_dirs[0]) for c in controllers)

@@ -8,12 +8,12 @@ import pytest
 
 from domain.decisions import Intent, Wait
 from domain.observed.observation import Observation, RollMark
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.causes.case import case_of
 from domain.zk_to_kraft.drift_watch import drift_causes, drifts
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     NOW,
@@ -29,7 +29,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+POLICY = ZkToKraftPolicy(compare_copy=False, compare_messages=False)
 DUAL = observation(Point.DUAL_WRITE)
 
 
@@ -144,7 +144,7 @@ def at(seen: Observation, minutes: float) -> Observation:
     return seen.model_copy(update={"ended_at": NOW + timedelta(minutes=minutes)})
 
 
-def followed(looks: list[Observation], ruling: Ruling | None = None, policy: MigrationPolicy = POLICY) -> list[list[datetime]]:
+def followed(looks: list[Observation], ruling: Ruling | None = None, policy: ZkToKraftPolicy = POLICY) -> list[list[datetime]]:
     """Look after look, each knowing what the one before knew: since when nothing moves, as far as that is told."""
     memory: dict[str, Any] = {}
     told = []

@@ -10,12 +10,12 @@ import pytest
 from domain.contracts import Assessment
 from domain.decisions import Refuse, Severity, Step, Wait
 from domain.observed.observation import MigrationGauge, Observation
-from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess, is_survey_needed
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.planning.plan import findings_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.waits import ZkWait
@@ -34,7 +34,7 @@ from tests.unit.conftest import (
     with_part,
 )
 
-SPEC, POLICY = cluster_spec(), MigrationPolicy()
+SPEC, POLICY = cluster_spec(), ZkToKraftPolicy()
 ZK, HYBRID, KRAFT = NodeStage.ZOOKEEPER, NodeStage.MIGRATION, NodeStage.KRAFT
 BEFORE, UP, DUAL, SOAK = (observation(p) for p in (Point.BEFORE, Point.CONTROLLERS_UP, Point.DUAL_WRITE, Point.SOAK))
 CONSUMED = Ruling(approvals={GateName.FINALIZE: GivenApproval(evidence_hash="any", is_consumed=True)})

@@ -8,7 +8,7 @@ from activities.ports.nodes import FileContent
 from domain.cluster import ConfigurationManagement
 from domain.decisions import Severity
 from domain.diagnosis.machines.file_owners import Sign, signs_in_command, signs_in_file, signs_in_script
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import HOOK
@@ -97,7 +97,7 @@ def test_a_script_is_read_by_its_lines() -> None:
 
 async def found(cluster: FakeCluster) -> list[Any]:
     seen = await surveyed(cluster)
-    return [f for f in preflight(seen, cluster.spec, MigrationPolicy()) if f.code == "PF48"]
+    return [f for f in preflight(seen, cluster.spec, ZkToKraftPolicy()) if f.code == "PF48"]
 
 
 def with_driver(cluster: FakeCluster, node_id: int, **parts: Any) -> None:

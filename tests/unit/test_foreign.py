@@ -4,12 +4,12 @@ import pytest
 
 from domain.decisions import Decision, Refuse, Step, Wait
 from domain.observed.observation import LogDir, NodeDisk, NodeView, Observation, StorageState
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.steps import NodeStage, StepAction
@@ -28,7 +28,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+POLICY = ZkToKraftPolicy(compare_copy=False, compare_messages=False)
 OTHER = "AAAAAAAAAAAAAAAAAAAAAA"
 FILE = "/data/3001/meta.properties"
 IN_FLIGHT = [Point.CONTROLLERS_UP, Point.HYBRID, Point.DUAL_WRITE, Point.SOAK]

@@ -14,10 +14,10 @@ from domain.diagnosis.causes.reachability import PROXY_HEADER, listening
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.errors import Obstacle
 from domain.observed.observation import ControllerZnode, Observation, PartitionFault, Unanswered
-from domain.policy import MigrationPolicy
 from domain.waits import WaitReason
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import MigrationCase, case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import with_probed
 from tests.unit.conftest import (
     CONNECT,
@@ -35,7 +35,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 BEFORE, DUAL = observation(Point.CONTROLLERS_UP), observation(Point.DUAL_WRITE)
 REFUSED = "Error for partition orders-1 at offset 9"
 MANY = (
@@ -561,7 +561,7 @@ def test_a_name_that_nothing_is_asked_at_in_vain_is_no_entry() -> None:
 
 def test_a_member_whose_name_is_gone_explains_no_lag() -> None:
     address = CONNECT.partition(",")[0].replace("127.0.0.1", "zk")
-    spec = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"connect": f"{address},zk2:1,zk3:1"})})
+    spec = SPEC.model_copy(update={"zookeeper": SPEC.ensemble.model_copy(update={"connect": f"{address},zk2:1,zk3:1"})})
     hints = Hints(unresolved={"zk": "Name or service not known"}, servers={address: Serving.UNREACHED, "zk2:1": Serving.YES})
     looked = replace(case_of(DUAL, spec, POLICY), hints=hints)
     found, explained = blockers_of(looked)
@@ -570,7 +570,7 @@ def test_a_member_whose_name_is_gone_explains_no_lag() -> None:
 
 
 def test_a_controller_whose_name_is_not_resolved_is_not_told_to_be_shut() -> None:
-    spec = SPEC.model_copy(update={"controllers": tuple(c.model_copy(update={"host": "c"}) for c in SPEC.controllers)})
+    spec = SPEC.with_quorum_changed(controllers=tuple(c.model_copy(update={"host": "c"}) for c in SPEC.controllers))
     hints = Hints(unresolved={"c": "Name or service not known"}, shut=frozenset({"c:9001"}))
     looked = replace(case_of(DUAL, spec, POLICY), hints=hints)
     assert [entry.object for entry in blockers_of(looked)[0]] == ["keeperless-activities"]

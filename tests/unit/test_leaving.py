@@ -579,7 +579,7 @@ async def test_a_quorum_that_is_about_to_delete_is_killed_before_anything_is_wai
     request, calls = await window(walk), KillAfter()
     outcome = await attempt(walk, request, calls)
     assert outcome.is_done, outcome.blocked
-    assert outcome.seconds < request.policy.drain_deadline.total_seconds()
+    assert outcome.seconds < walk.policy.drain_deadline.total_seconds()
     first_kill = next(i for i, call in enumerate(calls.calls) if call.endswith("kill"))
     scans = [i for i, call in enumerate(calls.calls) if call == "zookeeper children" and i > first_kill]
     assert scans, "the states are scanned afterwards"

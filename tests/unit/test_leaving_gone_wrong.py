@@ -15,12 +15,12 @@ from domain.contracts import StepRequest
 from domain.decisions import Step, Wait
 from domain.errors import Permanent, Superseded, Transient, Unsafe
 from domain.observed.observation import MigrationGauge
-from domain.policy import FLUSHES, MigrationPolicy
 from domain.quorum_log.metadata_log import GROUP
 from domain.quorum_log.record_batches import read_batches
 from domain.quorum_log.record_types import RecordType
 from domain.waits import WaitReason
 from domain.zk_to_kraft.described import execution_of
+from domain.zk_to_kraft.policy import FLUSHES, ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
@@ -332,7 +332,7 @@ def test_a_leader_that_compares_is_no_stall_and_one_that_wrote_and_stopped_is() 
 
 
 def test_the_time_limit_of_the_window_is_longer_than_all_its_deadlines() -> None:
-    policy = MigrationPolicy(restart_deadline=timedelta(minutes=10), drain_deadline=timedelta(minutes=5))
+    policy = ZkToKraftPolicy(restart_deadline=timedelta(minutes=10), drain_deadline=timedelta(minutes=5))
     step = Step(action=StepAction.LEAVE_KRAFT, node_id=None, stage=NodeStage.MIGRATION, why="")
     deadlines = policy.drain_deadline + policy.election_deadline + FLUSHES * (policy.restart_deadline + policy.drain_deadline)
     assert execution_of(step, policy).limit > deadlines

@@ -13,12 +13,12 @@ from domain.diagnosis.logs.lines import all_found
 from domain.diagnosis.logs.redaction import without_secrets
 from domain.diagnosis.logs.replication import REMOTE_STATE
 from domain.observed.observation import Observation, PartitionFault, Unanswered
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
-SPEC, POLICY = cluster_spec(), MigrationPolicy()
+SPEC, POLICY = cluster_spec(), ZkToKraftPolicy()
 DUAL = observation(Point.DUAL_WRITE)
 INFO = "[2026-11-20 03:00:30,000] INFO Awaiting socket connections on 0.0.0.0:9092. (kafka.network.DataPlaneAcceptor)"
 ERROR = "[2026-11-20 03:00:10,000] ERROR The moon is in the wrong house (kafka.server.Astrologer)"

@@ -3,8 +3,8 @@
 import pytest
 
 from domain.observed.observation import MigrationGauge, MigrationZnode, NodeDisk, Observation
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.losses import losing_nodes, losses_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
@@ -23,7 +23,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 
 
 def archived(seen: Observation, node_id: int, text: str | None = None) -> Observation:

@@ -294,9 +294,9 @@ async def test_nodes_that_are_well_are_noted_once() -> None:
 async def test_servers_of_the_ensemble_are_noted_where_it_is_said_where_they_are(tmp_path: Path) -> None:
     """By this machine's own Python."""
     kept = Kept(FakeCluster())
-    host, port = host_and_port(kept.cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    host, port = host_and_port(kept.cluster.spec.ensemble.connect.partition("/")[0].split(",")[0])
     member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path))
-    zookeeper = kept.cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    zookeeper = kept.cluster.spec.ensemble.model_copy(update={"members": (member,)})
     kept.cluster.spec = kept.cluster.spec.model_copy(update={"zookeeper": zookeeper})
     await kept.keep()
     name = f"zookeeper {host}:{port}"

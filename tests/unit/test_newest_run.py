@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 from api.answers.links import temporal_ui_url
-from domain.policy import MigrationPolicy
-from domain.records import InHand, MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.of_kind import Wanted
+from domain.records import InHand, MigrationRecord, MigrationState, Progress
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 STARTED = Progress(state=MigrationState.PLANNING, in_hand=InHand.observing(NOW))
@@ -15,8 +16,9 @@ def record_of(progress: Progress, ended_at: datetime | None = None) -> Migration
         id="m",
         cluster="orders",
         cluster_id="c",
-        kind=MigrationKind.ZK_TO_KRAFT,
-        policy=MigrationPolicy(),
+        kind="zk-to-kraft",
+        policy=ZkToKraftPolicy(),
+        wanted=Wanted(),
         spec_revision=1,
         requested_by="ann",
         created_at=NOW,

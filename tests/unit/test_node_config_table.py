@@ -372,7 +372,7 @@ def test_a_controllers_map_has_no_empty_entry(base: str | None) -> None:
 
 
 def test_the_specifications_protocol_is_mapped() -> None:
-    spec = spec_with(controller_listener="QUORUM", controller_security_protocol="SSL")
+    spec = SPEC.with_quorum_changed(listener="QUORUM", security_protocol="SSL")
     after = parse(node_file(FILES["secured"], spec, BROKER, NodeStage.MIGRATION))
     assert after["listener.security.protocol.map"].endswith("REPLICATION:SSL,QUORUM:SSL")
     assert after["controller.listener.names"] == "QUORUM"

@@ -16,7 +16,7 @@ from activities.shipped_kinds import SHIPPED_KINDS
 from domain.canaries import is_reserved, pause_topic_of
 from domain.contracts import RevertOrder, StepRequest
 from domain.decisions import Step
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
@@ -27,7 +27,7 @@ from tests.unit.fake_walk import POLICY, KillAfter, Killed, LedgerInMemory, Scen
 MEASURING = POLICY.model_copy(update={"max_client_pause": timedelta(seconds=60)})
 
 
-def request_of(cluster: FakeCluster, policy: MigrationPolicy, node_id: int = 1, *, is_back: bool = False) -> StepRequest:
+def request_of(cluster: FakeCluster, policy: ZkToKraftPolicy, node_id: int = 1, *, is_back: bool = False) -> StepRequest:
     return StepRequest(
         migration_id="m1",
         cluster="orders",

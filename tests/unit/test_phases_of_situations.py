@@ -3,8 +3,8 @@
 import pytest
 
 from domain.observed.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
@@ -27,7 +27,7 @@ KRAFT_CLAIM = ControllerZnode(broker_id=LEADER, kraft_epoch=7, is_ephemeral=Fals
 
 
 def phase(seen: Observation) -> Phase | None:
-    return phase_of(situation_of(seen, SPEC, MigrationPolicy()))
+    return phase_of(situation_of(seen, SPEC, ZkToKraftPolicy()))
 
 
 def silent(seen: Observation, *node_ids: int) -> Observation:

@@ -11,8 +11,8 @@ from domain.configuration.file_changes import unified
 from domain.configuration.properties import parse
 from domain.decisions import Acceptance, Refuse, Step, Wait
 from domain.observed.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
+from domain.of_kind import Wanted
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Asked, Basis, MeasuredStep, Plan, moved_since
-from domain.policy import MigrationPolicy
 from domain.rehearsal import RehearsalReport
 from domain.rolling.change import NodeFile
 from domain.rulings import Ruling
@@ -20,6 +20,7 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.node_config import STAGED_KEYS, STORAGE_KEYS
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.plan import plan_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal.outcome import not_made, refusal
 from domain.zk_to_kraft.steps import GateName, NodeStage
@@ -42,7 +43,7 @@ from tests.unit.conftest import (
 from tests.unit.surveys import surveyed, with_servers, with_tree
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 HEALTHY = observation(Point.BEFORE)
 SECRET = "password.encoder.secret=hunter2\n"
 ALL = [SPEC.node_name(node.id) for node in SPEC.nodes]
@@ -132,7 +133,7 @@ def test_brokers_that_share_no_partition_go_together_where_the_policy_allows_it(
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     across = tuple(SharedPartitions(brokers=pair, count=3, example="orders-0") for pair in ((1, 3), (1, 4), (2, 3), (2, 4)))
     seen = with_kafka(observation(Point.BEFORE, brokers=4), shared=across, racks=racks)
-    asked = Asked("plan-1", "zk-to-kraft", MigrationPolicy(max_parallel=2), "ann", NOW)
+    asked = Asked("plan-1", "zk-to-kraft", ZkToKraftPolicy(max_parallel=2), Wanted(), "ann", NOW)
     made = plan_of(seen, spec, {}, asked, "observation")
     roll_2 = made.rolls[2]
     assert [wave.nodes for wave in roll_2.waves] == [("broker-1",), ("broker-3", "broker-4"), ("broker-2",)]
@@ -146,7 +147,7 @@ def test_brokers_that_share_no_partition_go_together_where_the_policy_allows_it(
 
 def test_it_announces_what_will_be_made_to_try_clients_ways() -> None:
     assert plan().canaries == ()
-    made = plan(policy=MigrationPolicy(canaries=True, max_client_pause=timedelta(seconds=5)))
+    made = plan(policy=ZkToKraftPolicy(canaries=True, max_client_pause=timedelta(seconds=5)))
     assert any("keeperless-canary-<migration>-<broker> " in line and "broker-1" in line for line in made.canaries)
     assert any("-pause" in line and "5 s" in line for line in made.canaries)
     assert made.plan_hash != plan().plan_hash, "who has read the one has not read the other"
@@ -246,7 +247,7 @@ def test_what_did_not_answer_blocks_it() -> None:
 def test_an_accepted_blocker_blocks_nothing_and_is_still_shown() -> None:
     dead = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9))
     assert plan(dead).is_blocked
-    accepting = MigrationPolicy.model_validate(
+    accepting = ZkToKraftPolicy.model_validate(
         {"accepted_findings": [{"code": "PF12", "object": "*", "by": "ann", "reason": "it is going to be removed"}]}
     )
     made = plan(dead, policy=accepting)
@@ -259,7 +260,7 @@ def test_an_accepted_blocker_blocks_nothing_and_is_still_shown() -> None:
 def test_what_is_accepted_comes_after_what_blocks() -> None:
     seen = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9), pending_deletions=("t",))
     accepting = {"accepted_findings": [{"code": "PF12", "object": "broker 9", "by": "ann", "reason": "gone"}]}
-    made = plan(seen, policy=MigrationPolicy.model_validate(accepting))
+    made = plan(seen, policy=ZkToKraftPolicy.model_validate(accepting))
     assert [(f.code, f.accepted is not None) for f in made.findings] == [("PF13", False), ("PF12", True)]
 
 
@@ -322,7 +323,7 @@ def test_dynamic_passwords_that_will_be_plain_text_are_told() -> None:
 
 
 def test_another_policy_is_another_plan() -> None:
-    assert plan(policy=MigrationPolicy(stable_samples=7)).plan_hash != plan().plan_hash
+    assert plan(policy=ZkToKraftPolicy(stable_samples=7)).plan_hash != plan().plan_hash
 
 
 def test_a_migration_that_names_a_plan_begins_only_where_the_cluster_is_as_it_was() -> None:
@@ -358,7 +359,7 @@ def test_a_rehearsal_that_could_not_be_made_is_no_pass() -> None:
         ("RH00", True, "no ZooKeeper member is described")
     ]
     accepting = {"accepted_findings": [{"code": "RH00", "object": "*", "by": "ann", "reason": "there is no room for it"}]}
-    policy = MigrationPolicy.model_validate(accepting)
+    policy = ZkToKraftPolicy.model_validate(accepting)
     made = plan(rehearsal=refusal("no room"), policy=policy)
     assert not made.is_blocked
     assert [f.accepted for f in made.findings] == [Acceptance(by="ann", reason="there is no room for it")]

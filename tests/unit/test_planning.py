@@ -13,16 +13,18 @@ from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.decisions import Severity
 from domain.plans import Plan
-from domain.policy import MigrationPolicy
 from domain.questions import PlanRequest
-from domain.records import ClusterRecord, MigrationKind
+from domain.records import ClusterRecord
 from domain.rehearsal import RehearsalReport
 from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE
 from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import original
+from playground.fakes.spec import fake_spec
+from playground.wanted import wanted_of
 from tests.unit.fake_walk import LedgerInMemory
 from tests.unit.fake_window import in_dual_write
 
@@ -50,8 +52,9 @@ class Shelf(LedgerInMemory):
 REQUEST = PlanRequest(
     plan_id="p1",
     cluster="c1",
-    kind=MigrationKind.ZK_TO_KRAFT,
-    policy=MigrationPolicy(),
+    kind="zk-to-kraft",
+    policy=ZkToKraftPolicy(),
+    wanted=wanted_of(fake_spec()),
     requested_by="ann",
     requested_at=datetime(2026, 3, 1, tzinfo=UTC),
 )

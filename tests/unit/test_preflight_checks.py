@@ -19,11 +19,12 @@ from domain.observed.observation import (
     StorageState,
     Unanswered,
 )
-from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.policy import AcceptedFinding
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
@@ -42,11 +43,11 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 HEALTHY = observation(Point.BEFORE)
 
 
-def found(seen: Observation, policy: MigrationPolicy = POLICY) -> tuple[Finding, ...]:
+def found(seen: Observation, policy: ZkToKraftPolicy = POLICY) -> tuple[Finding, ...]:
     return preflight(seen, SPEC, policy)
 
 
@@ -204,7 +205,7 @@ def test_a_warning_is_told_and_stops_nothing(case: str) -> None:
 
 def test_topics_that_the_policy_gives_up_are_no_finding() -> None:
     seen, _ = CASES["a partition that can spare nobody"]
-    assert found(seen, MigrationPolicy(may_be_unavailable=("t",))) == ()
+    assert found(seen, ZkToKraftPolicy(may_be_unavailable=("t",))) == ()
 
 
 def test_findings_come_in_the_order_of_the_checks_and_all_at_once() -> None:
@@ -280,11 +281,11 @@ def test_a_blocker_that_is_accepted_by_name_stops_nothing_and_others_do() -> Non
     dead = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9))
     accepted = AcceptedFinding(code="PF12", object="broker 9", by="ann", reason="its partitions are going to be removed")
     assert [f.object for f in blockers_in(found(dead), POLICY)] == ["broker 9"]
-    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(accepted,))) == ()
+    assert blockers_in(found(dead), ZkToKraftPolicy(accepted_findings=(accepted,))) == ()
     other = accepted.model_copy(update={"object": "broker 8"})
-    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(other,))) == found(dead)
+    assert blockers_in(found(dead), ZkToKraftPolicy(accepted_findings=(other,))) == found(dead)
     every = accepted.model_copy(update={"object": "*"})
-    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(every,))) == ()
+    assert blockers_in(found(dead), ZkToKraftPolicy(accepted_findings=(every,))) == ()
 
 
 @pytest.mark.parametrize("case", ["another cluster's ensemble", "another cluster's brokers", "another chroot"])
@@ -292,7 +293,7 @@ def test_which_cluster_it_is_nobody_can_accept(case: str) -> None:
     """The lock of a migration is its cluster's id: with another one there would be two locks for the same nodes."""
     seen, (code,) = CASES[case]
     accepted = AcceptedFinding(code=code, object="*", by="ann", reason="it is mine")
-    policy = MigrationPolicy(accepted_findings=(accepted,), compare_copy=False, compare_messages=False)
+    policy = ZkToKraftPolicy(accepted_findings=(accepted,), compare_copy=False, compare_messages=False)
     assert blockers_in(found(seen), policy) == found(seen) != ()
     assert isinstance(assess(seen, SPEC, policy, Ruling(), "name").decision, Refuse)
     assert isinstance(assess(with_blocker_of(code), SPEC, policy, Ruling(), "name").decision, Wait)
@@ -309,7 +310,7 @@ def with_blocker_of(code: str) -> Observation:
 def test_what_is_accepted_says_so_where_something_else_refuses() -> None:
     accepted = AcceptedFinding(code="PF12", object="broker 9", by="ann", reason="gone")
     seen = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9), pending_deletions=("t",))
-    decision = assess(seen, SPEC, MigrationPolicy(accepted_findings=(accepted,)), Ruling(), "name").decision
+    decision = assess(seen, SPEC, ZkToKraftPolicy(accepted_findings=(accepted,)), Ruling(), "name").decision
     assert isinstance(decision, Refuse)
     assert [(f.code, f.accepted) for f in decision.findings] == [
         ("PF13", None),
@@ -352,7 +353,7 @@ def test_connect_strings_are_compared_by_meaning() -> None:
     seen = HEALTHY
     for broker_id, connect in lines.items():
         seen = with_file(seen, broker_id, broker_text(broker_id) + f"zookeeper.connect={connect}\n")
-    findings = [f for f in preflight(seen, spec, MigrationPolicy()) if f.code == "PF20"]
+    findings = [f for f in preflight(seen, spec, ZkToKraftPolicy()) if f.code == "PF20"]
     assert [(f.object, f.severity) for f in findings] == [("broker-3", Severity.WARNING)]
 
 

@@ -16,12 +16,13 @@ from domain.observed.observation import ControllerZnode, Observation
 from domain.observed.parts import Suspect, Unanswered
 from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
 from domain.observed.topic_directories import DiskIds
-from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.policy import AcceptedFinding
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
@@ -56,18 +57,19 @@ BROKERS, CONTROLLERS = (1, 2, 3), (3001, 3002, 3003)
 
 
 def changed(spec: ClusterSpec, part: str, **fields: Any) -> ClusterSpec:
-    return spec.model_copy(update={part: tuple(node.model_copy(update=fields) for node in getattr(spec, part))})
+    nodes = tuple(node.model_copy(update=fields) for node in getattr(spec, part))
+    return spec.with_quorum_changed(controllers=nodes) if part == "controllers" else spec.model_copy(update={part: nodes})
 
 
 def apart(spec: ClusterSpec) -> ClusterSpec:
     """With each controller on a host and in a rack of its own."""
     own = (c.model_copy(update={"host": f"10.0.1.{n}", "rack": f"rack-{n}"}) for n, c in enumerate(spec.controllers))
-    return spec.model_copy(update={"controllers": tuple(own)})
+    return spec.with_quorum_changed(controllers=tuple(own))
 
 
 SPEC = apart(changed(cluster_spec(), "controllers", environment={"KAFKA_OPTS": AGENT}))
 HEALTHY = surveyed(observation(Point.BEFORE), SPEC)
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 
 
 def found(seen: Observation, spec: ClusterSpec = SPEC) -> tuple[Finding, ...]:
@@ -126,7 +128,7 @@ SASL_SEEN = with_tree(
         for i in BROKERS
     ),
 )
-SASL_SPEC = SPEC.model_copy(update={"controller_security_protocol": "SASL_SSL"})
+SASL_SPEC = SPEC.with_quorum_changed(security_protocol="SASL_SSL")
 ENCRYPTED = {"1": ("listener.name.internal.ssl.keystore.password",)}
 
 B, W = Severity.BLOCKER, Severity.WARNING
@@ -310,7 +312,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
 LOGIN = f"{AGENT} -Djava.security.auth.login.config=/etc/kafka/jaas.conf"
 
 OTHER_SPECS: dict[str, tuple[Observation, ClusterSpec, str, Severity]] = {
-    "one controller": (HEALTHY, SPEC.model_copy(update={"controllers": SPEC.controllers[:1]}), "PF06", B),
+    "one controller": (HEALTHY, SPEC.with_quorum_changed(controllers=SPEC.controllers[:1]), "PF06", B),
     "controllers of one host": (HEALTHY, changed(SPEC, "controllers", host="10.0.1.1"), "PF06", W),
     "controllers of one rack": (HEALTHY, changed(SPEC, "controllers", rack="rack-1"), "PF06", W),
     "controllers beside brokers": (HEALTHY, changed(SPEC, "brokers", host="10.0.1.1"), "PF06", W),
@@ -323,7 +325,7 @@ OTHER_SPECS: dict[str, tuple[Observation, ClusterSpec, str, Severity]] = {
     ),
     "SCRAM alone": (
         with_setting("sasl.mechanism.controller.protocol=SCRAM-SHA-512"),
-        SPEC.model_copy(update={"controller_security_protocol": "SASL_PLAINTEXT"}),
+        SPEC.with_quorum_changed(security_protocol="SASL_PLAINTEXT"),
         "PF36",
         B,
     ),
@@ -380,7 +382,7 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         {"PF26"},
     ),
     "a listener with a login": (SASL_SEEN, SPEC, {"PF29"}),
-    "controllers with a certificate": (HEALTHY, SPEC.model_copy(update={"controller_security_protocol": "SSL"}), {"PF29"}),
+    "controllers with a certificate": (HEALTHY, SPEC.with_quorum_changed(security_protocol="SSL"), {"PF29"}),
     "brokers with a ticket": (
         with_setting("super.users=User:admin\nlistener.security.protocol.map=PLAINTEXT:SASL_SSL"),
         SPEC,
@@ -554,7 +556,7 @@ def test_in_memory_all_over_is_a_cluster_to_throw_away() -> None:
 
 def test_a_plugin_for_scram_beside_another_mechanism_is_no_finding() -> None:
     seen = with_setting("sasl.mechanism.controller.protocol=PLAIN\nsasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512")
-    spec = SPEC.model_copy(update={"controller_security_protocol": "SASL_PLAINTEXT"})
+    spec = SPEC.with_quorum_changed(security_protocol="SASL_PLAINTEXT")
     assert "PF36" not in {f.code for f in found(seen, spec)}
 
 
@@ -588,7 +590,7 @@ def test_a_blocker_of_the_survey_refuses_and_one_that_is_accepted_does_not() -> 
     refused = assess(seen, spec, POLICY, Ruling(), "name", needs_survey=True).decision
     assert isinstance(refused, Refuse)
     accepted = AcceptedFinding(code="PF29", object="*", by="ann", reason="tried with Kafka's own tools")
-    policy = MigrationPolicy(accepted_findings=(accepted,))
+    policy = ZkToKraftPolicy(accepted_findings=(accepted,))
     assert isinstance(assess(seen, spec, policy, Ruling(), "name", needs_survey=True).decision, Step)
 
 

@@ -90,7 +90,7 @@ async def test_where_nobody_can_say_it_that_is_told(answers: tuple[str | None, .
 
 def cluster_at(connect: str) -> ClusterRecord:
     now, spec = datetime.now(UTC), example_cluster()
-    spec = spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"connect": connect})})
+    spec = spec.model_copy(update={"zookeeper": spec.ensemble.model_copy(update={"connect": connect})})
     return ClusterRecord(spec=spec, revision=1, generation=1, created_at=now, updated_at=now)
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from domain.decisions import Done, Intent, Step
 from domain.health.files import Restoration, restoration_of
 from domain.observed.observation import MigrationGauge, NodeView, Observation, Suspect
-from domain.policy import MigrationPolicy
 from domain.rolling.change import Files, NodeFile
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import (
     FLUSH_SECONDS,
     WINDOW_SECONDS,
@@ -58,7 +58,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 BROKERS = ("broker-1", "broker-2", "broker-3")
 
 

@@ -1,8 +1,8 @@
 """Why a restarted node is not proven well, in the words that lead people to the cause."""
 
 from domain.observed.observation import Observation, RollMark
-from domain.policy import MigrationPolicy
 from domain.waits import WAITS, WaitReason
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part
@@ -12,7 +12,7 @@ STANDBY = 3003
 
 
 def why(seen: Observation, node_id: int = STANDBY, stage: NodeStage = NodeStage.MIGRATION) -> str:
-    missing = why_not_proven(seen, SPEC, MigrationPolicy(), node_id, stage)
+    missing = why_not_proven(seen, SPEC, ZkToKraftPolicy(), node_id, stage)
     return missing.words if missing is not None else ""
 
 
@@ -45,20 +45,20 @@ def test_a_file_that_its_start_command_has_overwritten_is_named() -> None:
 def test_a_node_that_died_meanwhile_is_named_and_the_rolled_one_itself_is_not() -> None:
     for node_id, name in ((3, "broker-3"), (3002, "controller-3002")):
         dead = with_part(observation(Point.SOAK), node_id, process=stopped("old"), metrics=None)
-        assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.KRAFT) == name
-        assert dead_besides(dead, SPEC, MigrationPolicy(), {node_id}, NodeStage.KRAFT) == ""
+        assert dead_besides(dead, SPEC, ZkToKraftPolicy(), {1}, NodeStage.KRAFT) == name
+        assert dead_besides(dead, SPEC, ZkToKraftPolicy(), {node_id}, NodeStage.KRAFT) == ""
     both = with_part(
         with_part(observation(Point.SOAK), 1, process=stopped("a"), metrics=None), 2, process=stopped("b"), metrics=None
     )
-    assert dead_besides(both, SPEC, MigrationPolicy(), {1, 2}, NodeStage.KRAFT) == ""
-    assert dead_besides(observation(Point.SOAK), SPEC, MigrationPolicy(), {1}, NodeStage.KRAFT) == ""
+    assert dead_besides(both, SPEC, ZkToKraftPolicy(), {1, 2}, NodeStage.KRAFT) == ""
+    assert dead_besides(observation(Point.SOAK), SPEC, ZkToKraftPolicy(), {1}, NodeStage.KRAFT) == ""
 
 
 def test_back_in_zookeeper_mode_nobody_misses_a_controller() -> None:
     dead = with_part(observation(Point.SOAK), 3002, process=stopped("old"), metrics=None)
-    assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.ZOOKEEPER) == ""
+    assert dead_besides(dead, SPEC, ZkToKraftPolicy(), {1}, NodeStage.ZOOKEEPER) == ""
     dead = with_part(dead, 2, process=stopped("old"), metrics=None)
-    assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.ZOOKEEPER) == "broker-2"
+    assert dead_besides(dead, SPEC, ZkToKraftPolicy(), {1}, NodeStage.ZOOKEEPER) == "broker-2"
 
 
 def test_a_broker_that_runs_and_does_not_register_is_the_registrations_affair() -> None:

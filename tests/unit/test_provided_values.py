@@ -13,8 +13,9 @@ from domain.decisions import Finding, Severity
 from domain.errors import Permanent, Transient
 from domain.observed.observation import OBSERVED_PROPERTIES, Observation
 from domain.observed.survey import SURVEYED_PROPERTIES, StartedWith
-from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.policy import AcceptedFinding
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
@@ -23,7 +24,7 @@ from tests.unit.surveys import secured, with_node_survey
 from tests.unit.test_preflight_survey import BROKERS, HEALTHY, SPEC, found, with_setting
 from tests.unit.test_surveying import ports_of
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 READ_BY = {
     "inter.broker.protocol.version": {"PF02"},
     "broker.id": {"PF05"},
@@ -115,7 +116,7 @@ def test_no_check_judges_a_reference_as_the_value(key: str) -> None:
     assert all(reference(key) in finding.observed for finding in new if NOT_READ in finding.observed), "where it lies is shown"
     blocking = [finding for finding in new if finding.severity is Severity.BLOCKER]
     accepted = [AcceptedFinding(code=f.code, object=f.object, by="ann", reason="read by hand") for f in blocking]
-    policy = MigrationPolicy(accepted_findings=tuple(accepted))
+    policy = ZkToKraftPolicy(accepted_findings=tuple(accepted))
     objects = {(finding.code, finding.object) for finding in blocking}
     assert all(f.accepted for f in preflight(left_to_a_provider(key), SPEC, policy) if (f.code, f.object) in objects)
     assert "PF20" not in {finding.code for finding in blocking}, "it could not be accepted"
@@ -141,7 +142,7 @@ def test_the_same_reference_on_all_brokers_is_no_difference_and_another_is_one()
 
 
 def test_a_login_of_controllers_that_a_provider_names_is_not_read() -> None:
-    spec = SPEC.model_copy(update={"controller_security_protocol": "SASL_PLAINTEXT"})
+    spec = SPEC.with_quorum_changed(security_protocol="SASL_PLAINTEXT")
     for key in ("sasl.mechanism.controller.protocol", "sasl.enabled.mechanisms"):
         seen = secured(with_setting(f"{key}={reference(key)}"), spec)
         told = [finding for finding in found(seen, spec) if finding.code == "PF36"]

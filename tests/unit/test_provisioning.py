@@ -29,7 +29,7 @@ async def test_its_storage_is_formatted_with_the_plug_ins_that_its_file_names(mo
     """Kafka's tool reads the file as a start does, and loads what it names: a policy's class may lie elsewhere."""
     spec = fake_spec()
     given = [c.model_copy(update={"environment": {"CLASSPATH": "/opt/policies/*"}}) for c in spec.controllers]
-    cluster = FakeCluster(spec.model_copy(update={"controllers": tuple(given)}), boot_looks=1)
+    cluster = FakeCluster(spec.with_quorum_changed(controllers=tuple(given)), boot_looks=1)
     class_paths: list[str] = []
 
     def formatted(machine: FakeMachine, arguments: Sequence[str]) -> Completed:

@@ -26,12 +26,11 @@ from domain.diagnosis.recorded_causes import (
     rolled,
 )
 from domain.diagnosis.refused_steps import Tries
-from domain.policy import MigrationPolicy
+from domain.of_kind import Wanted
 from domain.records import (
     Command,
     CommandKind,
     Event,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     OpenGate,
@@ -39,6 +38,7 @@ from domain.records import (
     Waiting,
 )
 from domain.waits import WaitReason
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import LAST_RESORT, GateName
 from tests.unit.conftest import NOW
 
@@ -50,8 +50,9 @@ def a_migration(state: MigrationState = MigrationState.WAITING, **progress: Any)
         id="m1",
         cluster="orders",
         cluster_id="c",
-        kind=MigrationKind.ZK_TO_KRAFT,
-        policy=MigrationPolicy(),
+        kind="zk-to-kraft",
+        policy=ZkToKraftPolicy(),
+        wanted=Wanted(),
         spec_revision=1,
         requested_by="olga",
         created_at=AN_HOUR_AGO,

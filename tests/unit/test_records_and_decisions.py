@@ -11,6 +11,7 @@ from domain.records import ACTIVE_STATES, GENESIS_HASH, EventDraft, MigrationSta
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import digest_of
 from domain.zk_to_kraft.described import described
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.situation import DualWrite
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from domain.zk_to_kraft.waits import WAITS, ZkWait
@@ -84,7 +85,7 @@ def test_a_step_of_the_whole_cluster_is_about_no_node() -> None:
 )
 def test_a_policy_that_makes_no_sense_is_refused_with_its_field(wrong: dict[str, int]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
-        MigrationPolicy.model_validate(wrong)
+        ZkToKraftPolicy.model_validate(wrong)
 
 
 def test_a_policy_travels_as_json() -> None:

@@ -13,12 +13,13 @@ from domain.configuration.properties import parse
 from domain.diagnosis.logs.redaction import without_secrets
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES
+from domain.of_kind import Wanted
 from domain.plans import Asked
-from domain.policy import MigrationPolicy
 from domain.redaction import HIDDEN, is_harmless, shown_name, shown_value, stripped
 from domain.rolling.change import NodeFile
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.planning.plan import plan_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import restorations_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
 from domain.zk_to_kraft.steps import NodeStage
@@ -27,7 +28,7 @@ from playground.fakes.machine import text_file
 from playground.seeded_secrets import REFERENCE, SHAPES, seeded
 from tests.unit.conftest import NOW, Point, broker_text, cluster_spec, observation, text_at
 
-SPEC, POLICY = cluster_spec(), MigrationPolicy()
+SPEC, POLICY = cluster_spec(), ZkToKraftPolicy()
 SEEDED = {place: seeded(place) for place in ("first", "last", "base")}
 SECRETS = {f"{where}: {place}": secret for where, one in SEEDED.items() for place, secret in one.secrets.items()}
 MARKER = "log.dirs=/var/lib/hush-marker"
@@ -67,7 +68,7 @@ def test_no_secret_is_in_a_diff_beside_a_line_that_changes(shape: str, is_above:
 @pytest.mark.parametrize("is_archived", [True, False])
 def test_no_secret_is_in_plan_runbook_and_preview(stage: NodeStage, is_archived: bool) -> None:
     seen, files = observation(Point.BEFORE), files_at(stage, is_archived=is_archived)
-    asked = Asked(id="plan-1", kind="zk-to-kraft", policy=POLICY, requested_by="ann", requested_at=NOW)
+    asked = Asked(id="plan-1", kind="zk-to-kraft", policy=POLICY, wanted=Wanted(), requested_by="ann", requested_at=NOW)
     told = {
         "plan": plan_of(seen, SPEC, files, asked, "observation").model_dump_json(),
         "runbook": runbook_of(seen, SPEC, POLICY, files).model_dump_json(),
@@ -183,7 +184,7 @@ def test_a_runbook_makes_a_controllers_file_whole_without_showing_it(tmp_path: P
     base.write_text(text)
     broker.write_text(f"{broker_text(1)}password.encoder.secret=hush\n")
     spec = SPEC.model_dump(mode="json")
-    spec["controllers"][0] |= {"base_properties": str(base), "properties_file": str(made)}
+    spec["quorum"]["controllers"][0] |= {"base_properties": str(base), "properties_file": str(made)}
     spec["brokers"][0]["properties_file"] = str(broker)
     given = ClusterSpec.model_validate(spec)
     files = {

@@ -185,7 +185,7 @@ async def test_a_rehearsal_tells_how_far_its_comparison_is(tmp_path: Path) -> No
 def with_a_member() -> ClusterSpec:
     spec = example_cluster()
     members = (ZooKeeperMemberSpec(host="zk", data_dir="/data"),)
-    return spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": members})})
+    return spec.model_copy(update={"zookeeper": spec.ensemble.model_copy(update={"members": members})})
 
 
 @pytest.mark.parametrize(("minutes_ago", "minutes"), [(0, 60), (30, 50), (75, 5), (85, 0)])
@@ -283,7 +283,7 @@ async def refused(tmp_path: Path, record: ClusterRecord) -> RehearsalReport:
 
 async def test_without_files_of_zookeeper_it_is_refused_with_what_to_add(tmp_path: Path) -> None:
     spec = example_cluster()
-    nobody = spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": ()})})
+    nobody = spec.model_copy(update={"zookeeper": spec.ensemble.model_copy(update={"members": ()})})
     report = await refused(tmp_path, record_of(nobody))
     assert "zookeeper.members" in report.refused
     assert not report.ran

@@ -44,7 +44,7 @@ async def test_where_our_own_way_is_shut_nothing_is_said_of_theirs() -> None:
 
 async def test_one_controller_alone_may_be_stopped() -> None:
     cluster = FakeCluster()
-    alone = cluster.spec.model_copy(update={"controllers": cluster.spec.controllers[:1]})
+    alone = cluster.spec.with_quorum_changed(controllers=cluster.spec.controllers[:1])
     assert await why_no_quorum_would_stay(alone, (3001,), FakeListeners(cluster)) is None
 
 

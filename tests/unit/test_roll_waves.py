@@ -6,12 +6,12 @@ import pytest
 
 from domain.decisions import Decision, Step, Wait
 from domain.observed.observation import KafkaView, Observation, RollMark, SharedPartitions
-from domain.policy import MigrationPolicy
 from domain.rolling.waves import shared_partitions
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.invariant import ensure_allowed_by
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves
 from domain.zk_to_kraft.steps import NodeStage, StepAction
@@ -37,7 +37,7 @@ SPEC = cluster_spec(brokers=6)
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 ASSIGNMENT = {f"orders-{p}": (1 + 3 * (p % 2), 2 + 3 * (p // 2 % 2), 3 + 3 * (p // 4 % 2)) for p in range(8)}
 SHARED = shared_partitions(ASSIGNMENT.items())
-POLICY = MigrationPolicy(max_parallel=4, compare_copy=False, compare_messages=False)
+POLICY = ZkToKraftPolicy(max_parallel=4, compare_copy=False, compare_messages=False)
 SERIAL = POLICY.model_copy(update={"max_parallel": 1})
 
 
@@ -54,11 +54,11 @@ def seen(point: Point, rolled: tuple[int, ...] = (), **kafka: object) -> Observa
     return found
 
 
-def decided(found: Observation, policy: MigrationPolicy = POLICY, ruling: Ruling | None = None) -> Decision:
+def decided(found: Observation, policy: ZkToKraftPolicy = POLICY, ruling: Ruling | None = None) -> Decision:
     return assess(found, SPEC, policy, ruling or Ruling(), "artefact").decision
 
 
-def wave(found: Observation, policy: MigrationPolicy = POLICY) -> tuple[int, ...]:
+def wave(found: Observation, policy: ZkToKraftPolicy = POLICY) -> tuple[int, ...]:
     decision = decided(found, policy)
     assert isinstance(decision, Step), decision
     assert decision.action == StepAction.ROLL_NODE
@@ -212,7 +212,7 @@ def test_steps_of_controllers_and_of_the_cluster_are_left_as_they_are() -> None:
 
 
 def test_leadership_is_returned_between_waves_and_not_while_the_copy_begins() -> None:
-    def is_returned(found: Observation, stage: NodeStage, policy: MigrationPolicy = POLICY, node: int = 1) -> bool:
+    def is_returned(found: Observation, stage: NodeStage, policy: ZkToKraftPolicy = POLICY, node: int = 1) -> bool:
         return is_leadership_returned(Step(action=StepAction.ROLL_NODE, node_id=node, stage=stage), found, SPEC, policy)
 
     first, second = NodeStage.MIGRATION, NodeStage.KRAFT

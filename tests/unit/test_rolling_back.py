@@ -521,7 +521,7 @@ async def test_storage_that_was_left_fenced_says_what_to_do(soak: Walk) -> None:
 async def test_a_base_file_that_names_a_broker_s_directory_is_refused_before_anything_is_written() -> None:
     cluster = a_cluster()
     controllers = tuple(c.model_copy(update={"base_properties": "/etc/base"}) for c in cluster.spec.controllers)
-    cluster = FakeCluster(cluster.spec.model_copy(update={"controllers": controllers}))
+    cluster = FakeCluster(cluster.spec.with_quorum_changed(controllers=controllers))
     machine = cluster.nodes[3001].machine
     write_meta(machine, "/data/broker-1", {"version": "0", "cluster.id": cluster.spec.cluster_id}, 1)
     machine.write("/etc/base", text_file("metadata.log.dir=/data/broker-1\n"))
@@ -588,7 +588,7 @@ async def test_a_controller_is_made_of_the_brokers_file_from_before(soak: Walk, 
     assert (await provision(soak.cluster, 3001)).is_done
     after = file_of(soak.cluster, 3001)
     assert (after.content == made.content) is has_archive
-    assert parse(after.content.decode())["zookeeper.connect"] == soak.cluster.spec.zookeeper.connect
+    assert parse(after.content.decode())["zookeeper.connect"] == soak.cluster.spec.ensemble.connect
 
 
 @pytest.mark.parametrize("call", ["node make_dir", "node run"])

@@ -8,9 +8,9 @@ import pytest
 from domain.by_hand.shell import FENCED
 from domain.cluster import ClusterSpec
 from domain.observed.observation import MigrationZnode, Observation, Suspect, Unanswered
-from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import Files, NodeFile
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import with_probed
 from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from domain.zk_to_kraft.steps import NodeStage
@@ -34,7 +34,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 STAGES = {
     Point.BEFORE: NodeStage.ZOOKEEPER,
     Point.CONTROLLERS_UP: NodeStage.ZOOKEEPER,
@@ -402,7 +402,7 @@ def test_secrets_of_a_controller_on_another_host_are_fetched_with_its_brokers_fi
 
 def test_the_paths_hosts_ports_and_ids_are_this_clusters() -> None:
     text = "\n".join(everything(at(Point.DUAL_WRITE)))
-    for part in (SPEC.zookeeper.connect, "127.0.0.1:12001", "/run/3001.pid", "/log/1", "/opt/kafka/libs/*", "127.0.0.1:9093"):
+    for part in (SPEC.ensemble.connect, "127.0.0.1:12001", "/run/3001.pid", "/log/1", "/opt/kafka/libs/*", "127.0.0.1:9093"):
         assert part in text
     assert f"--cluster-id={SPEC.cluster_id}" in "\n".join(everything(at(Point.BEFORE)))
     assert LEADER == 3002

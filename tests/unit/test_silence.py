@@ -5,16 +5,16 @@ from datetime import timedelta
 from domain.contracts import Assessment
 from domain.decisions import Gate, Wait
 from domain.observed.observation import Observation, Unanswered
-from domain.policy import MigrationPolicy
 from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import Remembered, assess
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.silence import MAX_BREAK, Silence
 from domain.zk_to_kraft.steps import LAST_RESORT, GateName
 from tests.unit.conftest import NOW, Point, cluster_spec, observation
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 LEAST = POLICY.min_zookeeper_silence
 
 

@@ -19,11 +19,11 @@ from domain.observed.observation import (
     Process,
     StorageState,
 )
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import offset_distance, situation_of, soaked_for
 from domain.zk_to_kraft.situation import (
     Claim,
@@ -56,7 +56,7 @@ from tests.unit.conftest import (
 )
 
 SPEC = cluster_spec()
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 STANDBY = 3001
 
 
@@ -289,7 +289,7 @@ def test_replication() -> None:
 
 def test_partitions_that_the_policy_gives_up_do_not_need_their_broker() -> None:
     seen = with_kafka(observation(Point.SOAK), needs={1: ("my-logs-0", "orders-2"), 2: ("my-logs-1",), 3: ()})
-    policy = MigrationPolicy(may_be_unavailable=("my-logs",))
+    policy = ZkToKraftPolicy(may_be_unavailable=("my-logs",))
     assert partitions_needing(seen.kafka, 1, policy) == ("orders-2",)
     assert [b.is_needed for b in situation_of(seen, SPEC, policy).brokers] == [True, False, False]
     assert partitions_needing(None, 1, policy) == ()

@@ -10,7 +10,7 @@ from activities.observing.observe import observe
 from domain.cluster import MetricsEndpoint
 from domain.errors import Transient
 from domain.observed.observation import NodeMetrics, Observation
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write
@@ -52,7 +52,7 @@ async def seen(metrics: Written) -> Observation:
 
 
 def caught_up(observation: Observation, cluster: FakeCluster) -> int:
-    return sum(c.is_caught_up for c in situation_of(observation, cluster.spec, MigrationPolicy()).controllers)
+    return sum(c.is_caught_up for c in situation_of(observation, cluster.spec, ZkToKraftPolicy()).controllers)
 
 
 async def test_a_standby_that_has_a_moment_later_what_the_leader_had_is_caught_up() -> None:

@@ -11,12 +11,11 @@ from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.end_compared import lost_at_the_end
-from domain.policy import MigrationPolicy
+from domain.of_kind import Wanted
 from domain.records import (
     Command,
     CommandKind,
     Event,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     NodeStatus,
@@ -24,6 +23,7 @@ from domain.records import (
 )
 from domain.summary import PauseMeasure, Summary, summary_of
 from domain.zk_to_kraft.afterwards import next_steps
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName
 from playground.fakes.spec import fake_spec
 from tests.unit.conftest import NOW
@@ -52,8 +52,9 @@ def record(state: MigrationState = MigrationState.SUCCEEDED, **progress: Any) ->
         id="m1",
         cluster="orders",
         cluster_id="c",
-        kind=MigrationKind.ZK_TO_KRAFT,
-        policy=MigrationPolicy(),
+        kind="zk-to-kraft",
+        policy=ZkToKraftPolicy(),
+        wanted=Wanted(),
         spec_revision=1,
         requested_by="olga",
         created_at=at(-3),
@@ -102,6 +103,11 @@ def test_phases_add_up_to_the_whole_duration() -> None:
         "kraft": 10,
     }
     assert sum(spent.seconds for spent in found.phases) == found.seconds == 600
+
+
+def test_the_revision_that_was_registered_at_the_end_is_named() -> None:
+    assert summary().specification_revision is None
+    assert summary(event("specification-revised", 600, revision=4)).specification_revision == 4
 
 
 def test_a_migration_without_a_phase_has_its_duration_only() -> None:

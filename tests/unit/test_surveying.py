@@ -15,15 +15,15 @@ from domain.checks.acceptance import blockers_in
 from domain.decisions import Severity
 from domain.errors import Permanent, Transient
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.zk_to_kraft.assessment import is_survey_needed
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.steps import NodeStage
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 PASSWORD = "s3cret"
 
 
@@ -32,7 +32,7 @@ def ports_of(cluster: FakeCluster, **others: Any) -> Ports:
     return Ports(ledger=cast("Any", None), artefacts=FakeArtefacts(), **given, kinds=SHIPPED_KINDS)
 
 
-async def surveyed(cluster: FakeCluster, policy: MigrationPolicy = POLICY, **others: Any) -> Observation:
+async def surveyed(cluster: FakeCluster, policy: ZkToKraftPolicy = POLICY, **others: Any) -> Observation:
     ports = ports_of(cluster, **others)
     return await with_survey(await observe(cluster.record(), ports), cluster.record(), policy, ports)
 
@@ -120,10 +120,10 @@ async def test_what_cannot_be_run_makes_checks_unverifiable(answer: Completed | 
     assert all(told in finding.observed for finding in blind)
 
 
-CANARIES = MigrationPolicy(canaries=True)
+CANARIES = ZkToKraftPolicy(canaries=True)
 
 
-async def told_of_canaries(cluster: FakeCluster, policy: MigrationPolicy) -> list[str]:
+async def told_of_canaries(cluster: FakeCluster, policy: ZkToKraftPolicy) -> list[str]:
     seen = await surveyed(cluster, policy)
     assert seen.unanswered == ()
     return [f"{f.code} {f.severity} {f.observed}" for f in preflight(seen, cluster.spec, policy) if f.code in {"PF41", "PF42"}]
@@ -138,7 +138,7 @@ async def test_what_canaries_may_not_do_is_a_blocker_where_the_policy_asks_for_t
     assert len([line for line in told if line.startswith("PF41 blocker delete.topic.enable is false at broker-")]) == 3
     of_rights = ("change ACLs", "change users' credentials", "write to topics", "delete topics")
     assert [line.split(": ")[0] for line in told[3:]] == [f"PF41 blocker {right}" for right in of_rights]
-    pausing = MigrationPolicy(max_client_pause=timedelta(seconds=5))
+    pausing = ZkToKraftPolicy(max_client_pause=timedelta(seconds=5))
     assert len(await told_of_canaries(cluster, pausing)) == 5, "no ACLs, and no users"
     assert await told_of_canaries(cluster, POLICY) == [], "nobody asks for any"
 
@@ -210,7 +210,7 @@ async def test_a_base_file_is_read_or_missed(is_there: bool) -> None:
     cluster = FakeCluster()
     path = "/etc/kafka/base.properties"
     first = cluster.spec.controllers[0].model_copy(update={"base_properties": path})
-    cluster.spec = cluster.spec.model_copy(update={"controllers": (first, *cluster.spec.controllers[1:])})
+    cluster.spec = cluster.spec.with_quorum_changed(controllers=(first, *cluster.spec.controllers[1:]))
     if is_there:
         cluster.nodes[first.id].machine.write(path, FileContent(b"num.partitions=7\n", 0o644, 0, 0))
     seen = await surveyed(cluster)
@@ -225,10 +225,10 @@ def with_start_command(cluster: FakeCluster, node_id: int, *more: str) -> None:
         return node.model_copy(update={"driver": node.driver.model_copy(update={"service": service})})
 
     spec = cluster.spec
-    nodes = {
-        role: tuple(changed(n) if n.id == node_id else n for n in getattr(spec, role)) for role in ("brokers", "controllers")
-    }
-    cluster.spec = spec.model_copy(update=nodes)
+    brokers, controllers = (
+        tuple(changed(n) if n.id == node_id else n for n in nodes) for nodes in (spec.brokers, spec.controllers)
+    )
+    cluster.spec = spec.model_copy(update={"brokers": brokers}).with_quorum_changed(controllers=controllers)
 
 
 async def test_overrides_of_start_commands_are_found_on_every_node() -> None:
@@ -256,7 +256,7 @@ async def test_a_controllers_file_is_put_to_kafka_before_it_is_made() -> None:
 async def test_without_its_base_file_no_controllers_file_is_tried() -> None:
     cluster = FakeCluster()
     first = cluster.spec.controllers[0].model_copy(update={"base_properties": "/etc/kafka/base.properties"})
-    cluster.spec = cluster.spec.model_copy(update={"controllers": (first, *cluster.spec.controllers[1:])})
+    cluster.spec = cluster.spec.with_quorum_changed(controllers=(first, *cluster.spec.controllers[1:]))
     survey = (await surveyed(cluster)).survey
     assert survey is not None
     assert [len(node.look.trials) for node in survey.nodes if node.look is not None] == [2, 2, 2, 0, 2, 2]
@@ -323,7 +323,7 @@ async def test_a_base_file_that_java_cannot_read_is_a_blocker_with_its_line() ->
     path = "/etc/base.properties"
     based = controller.model_copy(update={"base_properties": path})
     cluster.nodes[controller.id].machine.write(path, FileContent(b"# base\na=\\u1\n", 0o600, 0, 0))
-    spec = cluster.spec.model_copy(update={"controllers": (based, *cluster.spec.controllers[1:])})
+    spec = cluster.spec.with_quorum_changed(controllers=(based, *cluster.spec.controllers[1:]))
     record = cluster.record().model_copy(update={"spec": spec})
     ports = ports_of(cluster)
     seen = await with_survey(await observe(record, ports), record, POLICY, ports)

@@ -17,8 +17,8 @@ from domain.contracts import Assessment, AssessRequest, RevertOrder
 from domain.decisions import Revert, Step, Wait
 from domain.errors import Transient
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
 from domain.waits import WaitReason
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.steps import StepAction
 from domain.zk_to_kraft.waits import ZkWait
@@ -30,7 +30,7 @@ from playground.fakes.znodes import state_path
 from tests.unit.fake_walk import LedgerInMemory
 from tests.unit.fake_window import WatchedTrees
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 
 
 class FullDisk(FakeArtefacts):

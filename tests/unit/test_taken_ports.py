@@ -12,6 +12,7 @@ from domain.diagnosis.machines.vital_signs import PortHolder, Sign
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_part
 
 TAKEN = "java.net.BindException: Address already in use"
@@ -41,7 +42,7 @@ def test_the_ports_that_a_log_complains_of(lines: tuple[str, ...], ports: tuple[
 def signs(name: str, holder: PortHolder, **hints: Any) -> list[Sign]:
     spec = cluster_spec()
     members = tuple(ZooKeeperMemberSpec(host="127.0.0.1", port=port, data_dir=f"/zk/{port}") for port in (2181, 2182, 2183))
-    spec = spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": members})})
+    spec = spec.model_copy(update={"zookeeper": spec.ensemble.model_copy(update={"members": members})})
     policy, seen = MigrationPolicy(), observation(Point.DUAL_WRITE)
     looked = replace(case_of(seen, spec, policy), hints=Hints(holders={name: (holder,)}, **hints))
     return list(signs_of_holders(looked, name))
@@ -72,7 +73,7 @@ def test_a_node_that_has_the_port_of_another_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("starter", ["process 25 (monit)", ""])
 def test_who_runs_a_node_that_nobody_owns_is_told_with_who_has_started_it(starter: str) -> None:
     """A supervisor starts it again, whoever ends it: first that is to be switched off."""
-    spec, policy = cluster_spec(), MigrationPolicy()
+    spec, policy = cluster_spec(), ZkToKraftPolicy()
     seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("77@1"), metrics=None, is_unowned=True)
     holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}", started_by=starter)
     looked = replace(case_of(seen, spec, policy), hints=Hints(holders={"broker-2": (holder,)}))
@@ -88,7 +89,7 @@ def test_who_runs_a_node_that_nobody_owns_is_told_with_who_has_started_it(starte
 
 def test_a_node_whose_pid_file_somebody_has_taken_away_is_not_to_be_stopped() -> None:
     """The process is the one that was started last as the specification says."""
-    spec, policy = cluster_spec(), MigrationPolicy()
+    spec, policy = cluster_spec(), ZkToKraftPolicy()
     seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("812@1"), metrics=None, is_unowned=True)
     holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}")
     looked = replace(case_of(seen, spec, policy), hints=Hints(holders={"broker-2": (holder,)}))

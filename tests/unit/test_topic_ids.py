@@ -9,7 +9,7 @@ import pytest
 from domain.decisions import Finding
 from domain.observed.observation import Observation, PartitionFault
 from domain.observed.topic_directories import DiskIds
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_zookeeper
 from tests.unit.surveys import surveyed, topic_znode, with_look, with_survey_part, with_topic
@@ -25,7 +25,7 @@ def lost(on_disk: dict[int, dict[str, str]]) -> Observation:
 
 
 def findings(seen: Observation, code: str) -> list[Finding]:
-    return [finding for finding in preflight(seen, SPEC, MigrationPolicy()) if finding.code == code]
+    return [finding for finding in preflight(seen, SPEC, ZkToKraftPolicy()) if finding.code == code]
 
 
 def one(seen: Observation, code: str) -> Finding:
@@ -43,7 +43,7 @@ def test_an_id_that_is_on_disk_is_put_back_before_an_election() -> None:
     assert TRUE in found.observed
     assert "broker-1 /data/1/orders-0, broker-2 /data/2/orders-0, broker-3 /data/3/orders-0" in found.observed
     write, election = commands(found.fix)
-    assert write[:-1] == ["zookeeper-shell.sh", SPEC.zookeeper.connect, "set", "-v", "4", "/brokers/topics/orders"]
+    assert write[:-1] == ["zookeeper-shell.sh", SPEC.ensemble.connect, "set", "-v", "4", "/brokers/topics/orders"]
     assert json.loads(write[-1]) == {
         "version": 3,
         "topic_id": TRUE,
@@ -51,14 +51,14 @@ def test_an_id_that_is_on_disk_is_put_back_before_an_election() -> None:
         "adding_replicas": {},
         "removing_replicas": {},
     }
-    assert election == ["zookeeper-shell.sh", SPEC.zookeeper.connect, "delete", "/controller"]
+    assert election == ["zookeeper-shell.sh", SPEC.ensemble.connect, "delete", "/controller"]
     assert found.fix.endswith("make a new plan, or ask for the blockers again.")
 
 
 def test_a_fix_says_how_to_log_in_where_znodes_are_protected() -> None:
-    zookeeper = SPEC.zookeeper.model_copy(update={"digest_auth": "env:ZOOKEEPER_AUTH"})
+    zookeeper = SPEC.ensemble.model_copy(update={"digest_auth": "env:ZOOKEEPER_AUTH"})
     protected = SPEC.model_copy(update={"zookeeper": zookeeper})
-    (found,) = [f for f in preflight(lost(EVERYWHERE), protected, MigrationPolicy()) if f.code == "PF17"]
+    (found,) = [f for f in preflight(lost(EVERYWHERE), protected, ZkToKraftPolicy()) if f.code == "PF17"]
     assert "enter `addauth digest USER:PASSWORD` with the identity of digest_auth" in found.fix
 
 

@@ -11,12 +11,12 @@ from domain.diagnosis.causes.hints import Hints, Serving
 from domain.errors import Obstacle
 from domain.observed.ensemble import MemberTree, Trees
 from domain.observed.observation import Unanswered
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.case import case_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from tests.unit.conftest import Point, cluster_spec, observation
 
-SPEC, POLICY, DUAL = cluster_spec(), MigrationPolicy(), observation(Point.DUAL_WRITE)
+SPEC, POLICY, DUAL = cluster_spec(), ZkToKraftPolicy(), observation(Point.DUAL_WRITE)
 A, B, C = "zk-1:2181", "zk-2:2181", "zk-3:2181"
 FOLLOWS, LEADS = MemberTree(0x100000635, 255), MemberTree(0x100000635, 255, is_leader=True)
 OTHER_LEADS, OTHER_FOLLOWS = MemberTree(0x200000017, 252, is_leader=True), MemberTree(0x200000017, 252)

@@ -20,7 +20,7 @@ BROKER = SPEC.brokers[0]
 FILE = {
     "broker.id": str(BROKER.id),
     "listeners": "PLAINTEXT://:9092",
-    "zookeeper.connect": SPEC.zookeeper.connect,
+    "zookeeper.connect": SPEC.ensemble.connect,
     "num.io.threads": "8",
     "ssl.keystore.password": "s3cret",
 }

@@ -27,7 +27,7 @@ def tell(
     cluster: FakeCluster, counts: Sequence[int | None], zxids: Sequence[int] = (7, 7, 7), modes: Sequence[str] = MODES
 ) -> None:
     """`None`: does not answer."""
-    addresses = servers_in(cluster.spec.zookeeper.connect)
+    addresses = servers_in(cluster.spec.ensemble.connect)
     answer = cluster.ask
 
     async def ask(server: str, word: str) -> str | None:

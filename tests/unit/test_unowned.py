@@ -9,18 +9,18 @@ from activities.ports.ports import Ports
 from domain.cluster import NodeSpec
 from domain.decisions import Wait
 from domain.observed.observation import Process
-from domain.policy import MigrationPolicy
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write
 from tests.unit.fake_walk import LedgerInMemory
 
-POLICY = MigrationPolicy()
+POLICY = ZkToKraftPolicy()
 
 
 class Blind:

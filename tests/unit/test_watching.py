@@ -15,14 +15,14 @@ from activities.observing.observe import observe
 from activities.ports.ports import Ports
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import Assessment, AssessRequest
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory
 
 SECONDS = 0.3
-POLICY = MigrationPolicy(poll_interval=timedelta(seconds=0.1))
+POLICY = ZkToKraftPolicy(poll_interval=timedelta(seconds=0.1))
 
 
 @pytest.mark.parametrize(

@@ -71,19 +71,19 @@ from domain.contracts import (
 from domain.decisions import Step
 from domain.observed.observation import PartitionFault
 from domain.plans import Plan
-from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.policy import AcceptedFinding
 from domain.questions import PlanRequest
 from domain.records import (
     Command,
     CommandKind,
     Event,
-    MigrationKind,
     MigrationRecord,
     MigrationState,
     OpenGate,
     Progress,
 )
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName, StepAction
 from ledger.database import Database
 from ledger.errors import LedgerUnavailable
@@ -93,12 +93,13 @@ from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.temporal import SEARCH_ATTRIBUTES, temporal_program
+from playground.wanted import before, wanted_json, wanted_of
 from workflows.migration import Migration
 from workflows.worker import CACHED_WORKFLOWS, RUNNER
 
 T = TypeVar("T")
 
-FAST = MigrationPolicy(
+FAST = ZkToKraftPolicy(
     poll_interval=timedelta(milliseconds=20),
     stable_samples=2,
     restart_deadline=timedelta(seconds=20),
@@ -190,7 +191,7 @@ class Drivers:
 class World:
     """One cluster with one migration, and all that a person can do and see."""
 
-    def __init__(self, client: Client, ledger: SqlLedger, cluster: FakeCluster, policy: MigrationPolicy) -> None:
+    def __init__(self, client: Client, ledger: SqlLedger, cluster: FakeCluster, policy: ZkToKraftPolicy) -> None:
         self.client = client
         self.book = ledger
         """The ledger as tests see it: always up."""
@@ -295,16 +296,23 @@ class World:
 
     # ---- the migration ----
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The body of `POST /migrations`."""
+        spec, policy = self.cluster.spec, self.policy.model_dump(mode="json")
+        return {"cluster": spec.name, "kind": "zk-to-kraft", "policy": policy, "wanted": wanted_json(spec)}
+
     async def register(self, migration_id: str | None = None) -> MigrationRecord:
         """The cluster and a new migration of it, as the API writes them."""
         now = datetime.now(UTC)
-        cluster, _ = await self.book.put_cluster(self.cluster.spec, now)
+        cluster, _ = await self.book.put_cluster(before(self.cluster.spec), now)
         record = MigrationRecord(
             id=migration_id or self.migration_id,
             cluster=cluster.spec.name,
             cluster_id=cluster.spec.cluster_id,
-            kind=MigrationKind.ZK_TO_KRAFT,
+            kind="zk-to-kraft",
             policy=self.policy,
+            wanted=wanted_of(self.cluster.spec),
             spec_revision=cluster.revision,
             requested_by="olga",
             created_at=now,
@@ -340,12 +348,13 @@ class World:
 
     async def plan(self) -> Plan:
         """A plan made now, which the migration will name."""
-        cluster, _ = await self.book.put_cluster(self.cluster.spec, datetime.now(UTC))
+        cluster, _ = await self.book.put_cluster(before(self.cluster.spec), datetime.now(UTC))
         request = PlanRequest(
             plan_id=str(uuid7()),
             cluster=cluster.spec.name,
-            kind=MigrationKind.ZK_TO_KRAFT,
+            kind="zk-to-kraft",
             policy=self.policy,
+            wanted=wanted_of(self.cluster.spec),
             requested_by="olga",
             requested_at=datetime.now(UTC),
         )
@@ -386,7 +395,7 @@ class World:
             port.calls.clear()
 
     @property
-    def policy_of_leading(self) -> MigrationPolicy:
+    def policy_of_leading(self) -> ZkToKraftPolicy:
         """Nobody makes checks yet."""
         return self.policy.model_copy(update={"compare_messages": False, "compare_copy": False})
 
@@ -689,7 +698,7 @@ async def make_world(temporal: WorkflowEnvironment, ledger: SqlLedger) -> AsyncI
         controllers: int = 3,
         racks: int | None = None,
         client: Client | None = None,
-        policy: MigrationPolicy = FAST,
+        policy: ZkToKraftPolicy = FAST,
         **simulated: Any,
     ) -> World:
         simulation = {"boot_looks": 1, "catch_up_looks": 1, "copy_looks": 1} | simulated

@@ -9,12 +9,12 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Verdict
-from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from tests.workflow.conftest import FAST
 
 
-def quickly(**fields: Any) -> MigrationPolicy:
+def quickly(**fields: Any) -> ZkToKraftPolicy:
     return FAST.model_copy(update={"recheck_interval": timedelta(seconds=3), **fields})
 
 

@@ -10,9 +10,9 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from domain.contracts import ApprovalMessage
-from domain.policy import MigrationPolicy
 from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName
 
 MakeApproval = Callable[..., ApprovalMessage]
@@ -258,7 +258,7 @@ async def test_a_gate_whose_cause_went_away_is_closed(dead: Any) -> None:
 @pytest.mark.parametrize("gate", [GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN])
 async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_opens(make_world: Any, gate: GateName) -> None:
     """The fault goes away before the approved step is taken, and comes again: another person's question."""
-    policy = MigrationPolicy(
+    policy = ZkToKraftPolicy(
         poll_interval=timedelta(milliseconds=20),
         stable_samples=2,
         min_soak=timedelta(hours=1),

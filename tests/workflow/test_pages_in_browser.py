@@ -20,6 +20,7 @@ from domain.records import Measured, Sample
 from domain.zk_to_kraft.phases import Phase
 from playground.ports import PortLease
 from playground.services import Program, Services
+from playground.wanted import before
 
 pytestmark = pytest.mark.browser
 
@@ -114,8 +115,8 @@ async def seen(small: Any, url: str, context: BrowserContext) -> Seen:
     await small.start_activity_workers(is_asked=True)
     await small.start_checks_worker()
     await small.lead_to(Phase.SOAK)
-    await small.book.put_cluster(small.cluster.spec, datetime.now(UTC))
-    body = {"cluster": small.cluster.spec.name, "kind": "zk-to-kraft", "policy": small.policy.model_dump(mode="json")}
+    await small.book.put_cluster(before(small.cluster.spec), datetime.now(UTC))
+    body = small.asked
     async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         answer = await http.post(f"{url}/migrations", json=body)
     assert answer.status_code == 202, answer.text

@@ -24,6 +24,7 @@ from api.settings import ApiSettings
 from domain.contracts import TaskQueue
 from domain.plans import MOVED
 from domain.zk_to_kraft.phases import Phase
+from playground.wanted import before
 
 DEADLINE = 90.0
 WITHIN = 2.0
@@ -68,7 +69,7 @@ async def until(look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callabl
 async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, http: httpx.AsyncClient) -> None:
     """Started held, looked at, refused on a stale preview, accepted, and at its end where it began."""
     await served.lead_to(Phase.BROKERS_TO_KRAFT)
-    body = {"cluster": served.cluster.spec.name, "kind": "zk-to-kraft", "policy": served.policy.model_dump(mode="json")}
+    body = served.asked
     started = await http.post("/migrations", json=body | {"hold": True})
     assert started.status_code == 202, started.text
     links = started.json()["links"]
@@ -108,8 +109,8 @@ async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, ht
 async def test_what_has_touched_nothing_is_ended_without_accepting_a_loss(
     served: Any, http: httpx.AsyncClient, is_bound: bool
 ) -> None:
-    await served.book.put_cluster(served.cluster.spec, datetime.now(UTC))
-    body = {"cluster": served.cluster.spec.name, "kind": "zk-to-kraft", "policy": served.policy.model_dump(mode="json")}
+    await served.book.put_cluster(before(served.cluster.spec), datetime.now(UTC))
+    body = served.asked
     links = (await http.post("/migrations", json=body | {"hold": True})).json()["links"]
 
     async def migration() -> dict[str, Any]:
@@ -127,7 +128,7 @@ async def test_what_has_touched_nothing_is_ended_without_accepting_a_loss(
 
 
 async def started(http: httpx.AsyncClient, world: Any, **more: Any) -> dict[str, Any]:
-    body = {"cluster": world.cluster.spec.name, "kind": "zk-to-kraft"}
+    body = world.asked if "plan_id" not in more else {"cluster": world.cluster.spec.name, "kind": "zk-to-kraft"}
     begun = time.monotonic()
     answer = await http.post("/migrations", json=body | more)
     assert time.monotonic() - begun < WITHIN

@@ -13,6 +13,7 @@ from temporalio.testing import WorkflowEnvironment
 from domain.zk_to_kraft.phases import Phase
 from playground.ports import PortLease
 from playground.services import Program, Services
+from playground.wanted import before
 
 pytestmark = pytest.mark.browser
 
@@ -61,8 +62,8 @@ async def begin(world: Any, http: httpx.AsyncClient, key: str) -> str:
     await world.start_activity_workers(is_asked=True)
     await world.start_checks_worker()
     await world.lead_to(Phase.SOAK)
-    await world.book.put_cluster(world.cluster.spec, datetime.now(UTC))
-    body = {"cluster": world.cluster.spec.name, "kind": "zk-to-kraft", "policy": world.policy.model_dump(mode="json")}
+    await world.book.put_cluster(before(world.cluster.spec), datetime.now(UTC))
+    body = world.asked
     answer = await http.post("/migrations", json=body, headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == 202, answer.text
     world.migration_id = answer.json()["id"]

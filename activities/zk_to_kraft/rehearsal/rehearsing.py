@@ -137,7 +137,7 @@ class Rehearsal:
     on_progress: OnProgress
 
     async def report(self) -> RehearsalReport:
-        if not self.spec.zookeeper.members:
+        if not self.spec.ensemble.members:
             raise Permanent(NO_MEMBERS)
         order = partial(Order, libs=self._libs(), java=self._java(), connect=connect_of(self.spec), limits=self.limits)
         async with self.ports.rooms.open(self.directory) as room:
@@ -156,7 +156,7 @@ class Rehearsal:
             equality = await self._equality(self.directory / PASSED, ended)
             seconds |= {**ended.seconds, "comparison": _since(begun)}
         about = {"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
-        return report_of(ended, equality, self.spec.zookeeper.connect, present.newest).model_copy(update=about)
+        return report_of(ended, equality, self.spec.ensemble.connect, present.newest).model_copy(update=about)
 
     async def _write_properties(self) -> tuple[str, str]:
         """The controller's file; the inter-broker listener in it, and the release that its storage is formatted for."""
@@ -174,7 +174,7 @@ class Rehearsal:
     async def _copy_files(self, target: Path) -> tuple[ZooKeeperMemberSpec, int]:
         """Of the first member whose files can be had."""
         refused = []
-        for member in self.spec.zookeeper.members:
+        for member in self.spec.ensemble.members:
             try:
                 return member, await copy_member(self.ports.members.machine(member), member, target)
             except KeeperlessError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from activities.observing.epochs import rule_of
 from activities.zk_to_kraft.window.draining import Drain
-from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Waiting:
     stall: float
 
 
-async def until_flushed(waiting: Waiting, policy: MigrationPolicy, before: int, has_claimed: Callable[[], None]) -> bool:
+async def until_flushed(waiting: Waiting, policy: ZkToKraftPolicy, before: int, has_claimed: Callable[[], None]) -> bool:
     """Wait until ZooKeeper has everything, which is true then; or the new leader has given up, or the time is over: of offsets
     the logs tell afterwards, and of what was refused nothing does.
 

@@ -60,9 +60,9 @@ from activities.zk_to_kraft.window.succession import Blocked, Succession
 from domain.contracts import StepOutcome, StepRequest
 from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
 from domain.observed.observation import MigrationGauge
-from domain.policy import FLUSHES
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
+from domain.zk_to_kraft.policy import FLUSHES, ZkToKraftPolicy
 from domain.zk_to_kraft.steps import ZkActivity
 
 T = TypeVar("T")
@@ -128,6 +128,7 @@ class Window:
         tree: ZooKeeperTree,
     ) -> None:
         self._request, self._ports, self._listeners, self._pace = request, ports, listeners, pace
+        self._policy = ZkToKraftPolicy.of(request.policy)
         self._cluster, self._members, self._tree = cluster, members, tree
         self._drain = Drain(members, tree, ports.metrics, pace.poll)
         self._logs = MemberLogs(members, len(cluster.spec.controllers))
@@ -141,11 +142,11 @@ class Window:
 
     async def leave(self) -> None:
         """Lines 1 to 11. Raises `Blocked`, or `Unsafe` where trying again would only repeat the harm."""
-        if await untouched(self._succession.is_over()) and await self._succession.is_zookeepers_for_good(self._request.policy):
+        if await untouched(self._succession.is_over()) and await self._succession.is_zookeepers_for_good(self._policy):
             return
         await untouched(self._prepare())
         for _ in range(WINDOWS):
-            if await self._has_handed_over() and await self._succession.is_zookeepers_for_good(self._request.policy):
+            if await self._has_handed_over() and await self._succession.is_zookeepers_for_good(self._policy):
                 return
         raise Unsafe(f"KRaft's claim or /migration came back {WINDOWS} times. Find what starts a controller of this quorum.")
 
@@ -213,7 +214,7 @@ class Window:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
         if not (await self._succession.look()).is_krafts or self._logs.state is not MigrationGauge.MIGRATION:
             return
-        if await self._drain.comes_to_rest(self._request.policy.drain_deadline.total_seconds()):
+        if await self._drain.comes_to_rest(self._policy.drain_deadline.total_seconds()):
             return
         self.story.append("ZooKeeper did not have everything in time: the controllers have to write the rest afterwards")
         stray = self._logs.strays
@@ -331,7 +332,7 @@ class Window:
         await self._complete(rule)
         await self._revive()
         waiting = Waiting(self._drain, self._pace.settle, self._pace.stall)
-        is_written = await until_flushed(waiting, self._request.policy, rule.known_epoch, self.gap.end)
+        is_written = await until_flushed(waiting, self._policy, rule.known_epoch, self.gap.end)
         self._refusals.note_flushed(is_written=is_written)
 
     async def _complete(self, rule: Rule) -> None:

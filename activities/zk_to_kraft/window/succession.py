@@ -15,9 +15,9 @@ from activities.zk_to_kraft.poison import unelectable
 from activities.zk_to_kraft.window.pace import Gap, Pace
 from activities.zk_to_kraft.window.partition_states import PartitionStates
 from domain.errors import Permanent, Transient
-from domain.policy import MigrationPolicy
 from domain.quorum_log.partition_epochs import PartitionEpochs
 from domain.zk_to_kraft.failed_elections import MEND_FEATURE
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
@@ -124,7 +124,7 @@ class Succession:
             self._is_sent = was_sent or is_done
         return is_done
 
-    async def is_zookeepers_for_good(self, policy: MigrationPolicy) -> bool:
+    async def is_zookeepers_for_good(self, policy: ZkToKraftPolicy) -> bool:
         """Lines 10 and 11. False: a claim of KRaft's slipped in, /migration is back, or somebody has lifted a fence."""
         deadline = time.monotonic() + policy.election_deadline.total_seconds()
         while not (rule := await self.look()).is_zookeepers:

@@ -198,7 +198,7 @@ def _unset(case: Case, broker_id: int) -> str:
     name = case.broker_name(broker_id)
     delete = f"--alter --entity-type brokers --entity-name {broker_id} --delete-config {ADVERTISED}"
     offline = (
-        f"Stop {name}, kafka-configs.sh --zookeeper {case.spec.zookeeper.connect} {delete}, and start it. With "
+        f"Stop {name}, kafka-configs.sh --zookeeper {case.spec.ensemble.connect} {delete}, and start it. With "
         f"--bootstrap-server that tool would ask {name} itself, at that address, and hang."
     )
     if case.facts.is_kraft_in_charge:

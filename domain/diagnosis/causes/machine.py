@@ -316,7 +316,7 @@ def _whose(case: Case, name: str, found: PortHolder) -> str:
     apart."""
     spec = case.spec
     nodes = {spec.node_name(node.id): node for node in spec.nodes}
-    members = {f"zookeeper {address}": spec.zookeeper.member(address) for address in servers_in(spec.zookeeper.connect)}
+    members = {f"zookeeper {address}": spec.ensemble.member(address) for address in servers_in(spec.ensemble.connect)}
     own = nodes.get(name) or members.get(name)
     words = found.command.split()
     alike = [one for one, node in nodes.items() if own and node.host == own.host and node.properties_file in words]

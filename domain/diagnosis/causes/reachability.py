@@ -202,7 +202,7 @@ def _another(at: str, host: str, leads_to: str) -> Door:
 
 def listening(case: Case) -> Iterator[tuple[str, str]]:
     """`host:port` of nodes and of ZooKeeper's servers, with their names; a kernel knows only those that are numbers."""
-    places = [(server, "ZooKeeper") for server in servers_in(case.spec.zookeeper.connect)]
+    places = [(server, "ZooKeeper") for server in servers_in(case.spec.ensemble.connect)]
     places += [(f"{controller.host}:{controller.port}", case.name(controller.id)) for controller in case.spec.controllers]
     for broker in case.spec.brokers:
         kept = case.properties(broker.id)
@@ -213,7 +213,7 @@ def listening(case: Case) -> Iterator[tuple[str, str]]:
 
 def owned_by(case: Case, troubled: Collection[str]) -> dict[str, str]:
     """The addresses of these, metrics endpoints too, with who it is. Of a server of ZooKeeper also where the ensemble is."""
-    places = [(server, f"zookeeper {server}") for server in servers_in(case.spec.zookeeper.connect)]
+    places = [(server, f"zookeeper {server}") for server in servers_in(case.spec.ensemble.connect)]
     places += [(address_in(node.metrics.url), case.name(node.id)) for node in case.spec.nodes]
     known = (*listening(case), *_with_numbers(case, places))
     return {address: name for address, name in known if name in troubled}

@@ -32,6 +32,7 @@ from domain.zk_to_kraft.migration_lines import (
     WRITE_REFUSED,
 )
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import offset_distance
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
@@ -215,7 +216,7 @@ def dual_write_causes(case: MigrationCase) -> Iterator[Cause]:
         ZkWait.FAILOVER_WOULD_HURT,
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
-        expected=f"at most {case.policy.max_offset_distance} records",
+        expected=f"at most {ZkToKraftPolicy.of(case.policy).max_offset_distance} records",
         fix=_caught_up(case, quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
 

@@ -168,7 +168,7 @@ def _lost(case: MigrationCase) -> Cause | None:
         return torn
     if zookeeper is None:
         return None
-    where = ", ".join(servers_in(case.spec.zookeeper.connect))
+    where = ", ".join(servers_in(case.spec.ensemble.connect))
     if _is_empty(zookeeper):
         observed = f"{where} answer, and have nothing of this cluster: no /controller_epoch, no broker, no topic"
         return _of_tree(case, f"{observed}. Its data is gone, or this is another place", f"{TOUCH_NOTHING}{PUT_BACK}")

@@ -238,13 +238,13 @@ def _unread_connect(seen: Seen, broker_id: int) -> Finding:
     told = ". It is registered in /brokers/ids of the specification's ensemble and chroot" if is_registered else ""
     what, value = f"{seen.name(broker_id)} {CONNECT}", seen.properties(broker_id)[CONNECT]
     severity = Severity.WARNING if is_registered else Severity.BLOCKER
-    expected = f"the chroot and the servers of {seen.spec.zookeeper.connect}"
+    expected = f"the chroot and the servers of {seen.spec.ensemble.connect}"
     return unverifiable("PF20", what, f"{CONNECT}={value}: {NOT_READ}{told}", expected, READ_IT, severity)
 
 
 def _connect_string(seen: Seen, name: str, connect: str) -> Iterator[Finding]:
     """Where the value has more than a connect string, as a comment behind it, none of it is quoted."""
-    wanted, is_quoted = read(seen.spec.zookeeper.connect), is_shown(CONNECT, connect)
+    wanted, is_quoted = read(seen.spec.ensemble.connect), is_shown(CONNECT, connect)
     observed = f"{CONNECT}={shown_value(CONNECT, connect) or 'not set'}"
     try:
         found = read(connect)

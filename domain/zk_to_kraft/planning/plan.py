@@ -79,6 +79,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         cluster_id=spec.cluster_id,
         kind=asked.kind,
         policy=asked.policy,
+        wanted=asked.wanted,
         spec_revision=observation.spec_revision,
         requested_by=asked.requested_by,
         requested_at=asked.requested_at,

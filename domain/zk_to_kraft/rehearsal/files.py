@@ -40,15 +40,16 @@ def chroot_of(connect: str) -> str:
 
 def connect_of(spec: ClusterSpec) -> str:
     """What the throw-away controller has in `zookeeper.connect`."""
-    return f"{HOST}:{ZOOKEEPER_PORT}{chroot_of(spec.zookeeper.connect)}"
+    return f"{HOST}:{ZOOKEEPER_PORT}{chroot_of(spec.ensemble.connect)}"
 
 
 def throw_away(spec: ClusterSpec, log_dir: str) -> tuple[ClusterSpec, ControllerSpec]:
     """The cluster as the throw-away controller is to see it: its ZooKeeper, and itself as the only controller."""
     first = spec.controllers[0]
     controller = first.model_copy(update={"host": HOST, "port": CONTROLLER_PORT, "log_dirs": (log_dir,)})
-    zookeeper = spec.zookeeper.model_copy(update={"connect": connect_of(spec)})
-    return spec.model_copy(update={"zookeeper": zookeeper, "controllers": (controller,)}), controller
+    zookeeper = spec.ensemble.model_copy(update={"connect": connect_of(spec)})
+    here = spec.model_copy(update={"zookeeper": zookeeper})
+    return here.with_quorum_changed(controllers=(controller,)), controller
 
 
 def controller_properties(spec: ClusterSpec, base: str | None, broker: str, log_dir: str) -> str:
@@ -63,7 +64,7 @@ def controller_properties(spec: ClusterSpec, base: str | None, broker: str, log_
         "listeners": f"{spec.controller_listener}://{HOST}:{CONTROLLER_PORT}",
         PROTOCOL_MAP: _plain(properties, inter_broker, spec.controller_listener),
         "inter.broker.listener.name": inter_broker,
-        "zookeeper.connect": here.zookeeper.connect,
+        "zookeeper.connect": here.ensemble.connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
         "super.users": ";".join(dict.fromkeys((*users, STAND_INS))),
         "log.dirs": log_dir,

@@ -9,11 +9,11 @@ from domain.by_hand import shell
 from domain.cluster import ClusterSpec, ConfigurationManagement, NodeSpec, Role
 from domain.configuration.properties import parse
 from domain.observed.observation import Observation
-from domain.policy import MigrationPolicy
 from domain.questions import RunbookAction
 from domain.redaction import is_shown
 from domain.rolling.change import Files, Making
 from domain.rolling.configuration_management import ConfigurationState, by_hand, state_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import wanted_back
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.steps import NodeStage
@@ -27,7 +27,7 @@ class Scene:
     observation: Observation
     situation: Situation
     spec: ClusterSpec
-    policy: MigrationPolicy
+    policy: ZkToKraftPolicy
     files: Files
     epoch: int | None = None
 

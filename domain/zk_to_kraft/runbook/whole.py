@@ -10,6 +10,7 @@ from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.rolling.change import Files
 from domain.zk_to_kraft.phases import phase_of
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preview import has_something_to_undo
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.runbook.actions import Scene, on_cluster, unknown_actions
@@ -34,7 +35,7 @@ def runbook_of(
 ) -> Runbook:
     """Both ways from what was seen. `epoch`: the largest controller epoch in partition states, where it was read. Pure."""
     situation = situation_of(observation, spec, policy)
-    scene = Scene(observation, situation, spec, policy, files, epoch)
+    scene = Scene(observation, situation, spec, ZkToKraftPolicy.of(policy), files, epoch)
     why_no_way_back = FINAL if situation.quorum is QuorumState.POST_MIGRATION else ""
     if not why_no_way_back and not observation.unanswered and not has_something_to_undo(situation):
         why_no_way_back = NOTHING_TO_UNDO
