@@ -11,7 +11,6 @@ from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.comparison.checking import Checking
 from activities.planning import Planning
 from activities.ports.checks import CheckRunner, MessageRunner
@@ -21,6 +20,7 @@ from activities.settings import ActivitySettings
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.workplace import sweep
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
+from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from console.program import Program, run_program
 from domain.contracts import TaskQueue
 from domain.records import ClusterRecord

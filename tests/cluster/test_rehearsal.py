@@ -29,7 +29,6 @@ from kazoo.client import KazooClient
 
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.observing.present_ensemble import said_of_itself, zxid_in
@@ -39,6 +38,7 @@ from activities.zk_to_kraft.rehearsal import trial
 from activities.zk_to_kraft.rehearsal.messages import COPY, Order
 from activities.zk_to_kraft.rehearsal.program import new_cluster_id
 from activities.zk_to_kraft.rehearsal.rehearsing import LIMITS, RehearsalPorts, rehearse
+from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from activities.zk_to_kraft.rehearsal.servers import Servers
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict

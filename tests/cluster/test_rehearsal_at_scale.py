@@ -8,9 +8,9 @@ import pytest
 
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.ports.zookeeper import Znode
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse
+from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord

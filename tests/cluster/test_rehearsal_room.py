@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.adapters.rehearsal_room import SOURCES, UnsharedRooms
 from activities.zk_to_kraft.rehearsal.isolation import network_of_this_process
 from activities.zk_to_kraft.rehearsal.messages import TOLD, Failed, NotIsolated, Order
+from activities.zk_to_kraft.rehearsal.room import SOURCES, UnsharedRooms
 from domain.rehearsal import RehearsalLimits
 
 pytestmark = pytest.mark.cluster

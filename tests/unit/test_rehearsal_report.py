@@ -12,7 +12,6 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.observing.present_ensemble import Newest
 from activities.zk_to_kraft.poison import SLASH
 from activities.zk_to_kraft.rehearsal.candidates import MISFIT, candidate_of
@@ -21,6 +20,7 @@ from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from activities.zk_to_kraft.rehearsal.program import why_no_round
 from activities.zk_to_kraft.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
 from activities.zk_to_kraft.rehearsal.report import report_of
+from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from api.running.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity

@@ -1,5 +1,5 @@
 """A rehearsal of Kafka's copy: the activity, and what runs in its room, a namespace of its own with a throw-away ZooKeeper, a
 controller and stand-in brokers.
 
-`activities.adapters.rehearsal_room` starts `program`, which speaks with `rehearsing` by lines of JSON.
+`activities.zk_to_kraft.rehearsal.room` starts `program`, which speaks with `rehearsing` by lines of JSON.
 """

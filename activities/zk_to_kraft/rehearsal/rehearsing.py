@@ -30,11 +30,11 @@ from activities.observing.member_copy import copy_member
 from activities.observing.present_ensemble import present_ensemble
 from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
-from activities.ports.rehearsal import RehearsalRoom, RehearsalRooms
 from activities.ports.zookeeper import CapturedZnode, ZooKeepers
 from activities.workplace import enter, sweep
 from activities.zk_to_kraft.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.zk_to_kraft.rehearsal.report import equality_of, report_of
+from activities.zk_to_kraft.rehearsal.room_port import RehearsalRoom, RehearsalRooms
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.drift.report import CheckName, Verdict
