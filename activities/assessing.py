@@ -80,8 +80,10 @@ class Assessing:
     async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:
         """What is seen now, for people. Stores nothing."""
         cluster = await registered(request.cluster, self._ports)
-        policy, kind = MigrationPolicy(), self._ports.kinds[request.kind]
-        return kind.sight(await observe_for(request.kind, cluster, self._ports, policy), cluster.spec, policy)
+        migration = await self._ports.ledger.active_migration(request.cluster)
+        name = next(iter(self._ports.kinds)) if migration is None else migration.kind
+        policy, kind = MigrationPolicy(), self._ports.kinds[name]
+        return kind.sight(await observe_for(name, cluster, self._ports, policy), cluster.spec, policy)
 
 
 def pause_after(seconds: float, policy: MigrationPolicy, *, is_surveyed: bool) -> float:

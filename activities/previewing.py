@@ -43,7 +43,9 @@ class Previewing:
     async def accept_rollback(self, request: RollbackRequest) -> RollbackAnswer:
         """Verify a rollback, once. The same question has the same answer as long as nothing material changes."""
         async with heartbeating():
-            claim = AssessRequest(migration_id=request.migration_id, cluster=request.cluster, generation=request.generation)
+            claim = AssessRequest(
+                kind=request.kind, migration_id=request.migration_id, cluster=request.cluster, generation=request.generation
+            )
             await ensure_not_superseded(claim, self._ports)
             cluster = await registered(request.cluster, self._ports)
             if request.command_id is None:

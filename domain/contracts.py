@@ -21,7 +21,6 @@ from domain.records import (
     EventDraft,
     Hold,
     Measured,
-    MigrationKind,
     NodeStatus,
     OpenGate,
     PhaseStep,
@@ -138,7 +137,7 @@ class MigrationInput(Payload):
     """
 
     migration_id: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     cluster: str
     policy: AnyPolicy = MigrationPolicy()
     is_held: bool = False
@@ -168,7 +167,7 @@ class RunContext(Payload):
     """
 
     migration_id: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     cluster: str
     generation: int
     policy: AnyPolicy = MigrationPolicy()
@@ -311,7 +310,7 @@ class RollbackRequest(Payload):
     """
 
     migration_id: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     cluster: str
     generation: int
     command_id: str | None
@@ -334,7 +333,7 @@ class CheckRequest(Payload):
     """
 
     report_id: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     cluster: str
     check: CheckName = CheckName.METADATA
     migration_id: str | None = None

@@ -11,14 +11,14 @@ from domain.contracts import Payload
 from domain.diagnosis.blocker import Blocker
 from domain.of_kind import AnyWanted
 from domain.policy import AnyPolicy, MigrationPolicy
-from domain.records import MigrationKind, NodeStatus
+from domain.records import NodeStatus
 
 
 class PreviewRequest(Payload):
     """A preview of the way back, or a runbook, for people. Looks at the cluster, changes nothing."""
 
     cluster: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     policy: AnyPolicy = MigrationPolicy()
 
 
@@ -98,8 +98,9 @@ class Runbook(Payload):
 
 
 class ObserveRequest(Payload):
+    """While a migration is active the cluster is seen as that one sees it."""
+
     cluster: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
 
 
 class Gauges(Payload):
@@ -153,7 +154,7 @@ class BlockersRequest(Payload):
 
     migration_id: str
     cluster: str
-    kind: str = MigrationKind.ZK_TO_KRAFT
+    kind: str
     policy: AnyPolicy = MigrationPolicy()
     in_hand: tuple[str, ...] = ()
     step_since: datetime | None = None

@@ -19,10 +19,6 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class MigrationKind(StrEnum):
-    ZK_TO_KRAFT = "zk-to-kraft"
-
-
 class MigrationState(StrEnum):
     """A migration's life. The first five are active: a cluster has at most one active migration."""
 

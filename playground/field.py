@@ -43,12 +43,12 @@ from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Step
 from domain.errors import Transient
 from domain.observed.observation import Observation
-from domain.records import ClusterRecord, MigrationKind
+from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation
-from domain.zk_to_kraft.steps import NodeStage, StepAction
+from domain.zk_to_kraft.steps import KIND, NodeStage, StepAction
 from playground.by_hand import ByHand
 from playground.clients import admin_client, change_topics
 from playground.cluster import PlaygroundCluster
@@ -195,6 +195,7 @@ class Field:
         accepted = [*accepts, *(f"original-of-broker-{b.id}" for b in spec.brokers)]
         accepted += [f"storage-of-controller-{c.id}" for c in spec.controllers]
         request = StepRequest(
+            kind="zk-to-kraft",
             migration_id="m1",
             cluster=spec.name,
             generation=1,
@@ -219,7 +220,7 @@ class Field:
     # ---- what is seen ----
 
     async def observation(self) -> Observation:
-        return await observe_for(MigrationKind.ZK_TO_KRAFT, self.record, self.ports, POLICY)
+        return await observe_for(KIND, self.record, self.ports, POLICY)
 
     async def situation(self) -> Situation:
         return situation_of(await self.observation(), self.cluster.spec, POLICY)

@@ -112,6 +112,7 @@ class Blocking:
         commands = [c for c in await self._ports.ledger.commands(record.id) if c.refused_because is None and c.delivered_at]
         asked = AssessRequest(
             migration_id=record.id,
+            kind=record.kind,
             cluster=record.cluster,
             generation=record.generation or 0,
             approvals=_approvals(commands),

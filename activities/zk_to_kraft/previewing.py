@@ -19,10 +19,11 @@ from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.questions import RollbackPreview, Runbook
-from domain.records import ClusterRecord, MigrationKind
+from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.failed_writes import offsets_of
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.runbook.whole import runbook_of
+from domain.zk_to_kraft.steps import KIND
 
 LOG_SECONDS = 8.0
 """For what the quorum's log has and ZooKeeper cannot hold. Some megabytes are read in a second."""
@@ -31,7 +32,7 @@ LOG = "the quorum's log"
 
 async def preview(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy, *, for_people: bool) -> RollbackPreview:
     """What a rollback would do. Only people need to know which znodes would keep every broker from being the controller."""
-    observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, ports)
+    observation = await observe_for(KIND, cluster, ports)
     files = await read_files(cluster, observation, ports)
     suspects = await _unelectable(cluster, ports) if for_people else ()
     strays, unread = await _strays(observation, cluster, ports)
@@ -42,7 +43,7 @@ async def preview(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy,
 
 async def runbook(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy) -> Runbook:
     """The manual steps, forward and back."""
-    observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, ports)
+    observation = await observe_for(KIND, cluster, ports)
     files = await read_files(cluster, observation, ports)
     epoch = await largest_partition_epoch(cluster, ports)
     return runbook_of(observation, cluster.spec, policy, files, epoch)

@@ -48,13 +48,13 @@ from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Transient, Unsafe
 from domain.observed.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, MigrationKind
+from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.situation import DualWrite, QuorumState
-from domain.zk_to_kraft.steps import ZkActivity
+from domain.zk_to_kraft.steps import KIND, ZkActivity
 from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
@@ -189,7 +189,7 @@ class Starting:
         return f"{member.name} was restarted, and dual write is not cured: {why}"
 
     async def _why_not_current(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str:
-        observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, self._ports, request.policy)
+        observation = await observe_for(KIND, cluster, self._ports, request.policy)
         situation = situation_of(observation, cluster.spec, request.policy)
         restarted = next(c for c in situation.controllers if c.id == member.node.id)
         if restarted.mode is not ControllerMode.MIGRATING or not restarted.is_caught_up:
@@ -203,7 +203,7 @@ class Starting:
         reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
         if reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION:
             return True
-        observation = await observe_for(MigrationKind.ZK_TO_KRAFT, cluster, self._ports)
+        observation = await observe_for(KIND, cluster, self._ports)
         return situation_of(observation, cluster.spec, MigrationPolicy()).quorum is QuorumState.POST_MIGRATION
 
     async def _why_silent(self, request: StepRequest, member: Member) -> str | None:

@@ -15,7 +15,6 @@ from api.running.checking import find_check, start_check
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import CheckRequest
 from domain.drift.report import DriftReport
-from domain.policy import MigrationPolicy
 from domain.principals import Permission
 
 router = APIRouter(prefix="/clusters/{name}/checks", tags=["checks"], route_class=IdempotentRoute)
@@ -34,12 +33,14 @@ async def run_check(
     await registered(wiring, name)
     migration = await wiring.ledger.active_migration(name)
     call.migration_id = None if migration is None else migration.id
+    kind = next(iter(wiring.kinds)) if migration is None else migration.kind
     order = CheckRequest(
         report_id=str(uuid_utils.uuid7()),
+        kind=kind,
         cluster=name,
         check=asked.check,
         migration_id=call.migration_id,
-        policy=MigrationPolicy() if migration is None else migration.policy,
+        policy=wiring.kinds[kind].policy() if migration is None else migration.policy,
     )
     standing = await start_check(wiring.temporal, order)
     response.headers["Location"] = check_url(name, order.report_id)

@@ -85,14 +85,14 @@ async def observe(temporal: Temporal, cluster: str) -> ClusterSight:
 
 async def preview(temporal: Temporal, migration: MigrationRecord) -> RollbackPreview:
     """What a rollback would do to the migration's cluster, and what it would lose."""
-    asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
+    asked = PreviewRequest(kind=migration.kind, cluster=migration.cluster, policy=migration.policy)
     call = f"{migration_url(migration.id)}/rollback-preview"
     return await look(temporal, ActivityName.PREVIEW, asked, RollbackPreview, f"preview/{migration.id}", call)
 
 
 async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
     """The way by hand from where the migration's cluster is, forward and back."""
-    asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
+    asked = PreviewRequest(kind=migration.kind, cluster=migration.cluster, policy=migration.policy)
     call = f"{migration_url(migration.id)}/runbook"
     return await look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
 
@@ -103,6 +103,7 @@ async def blockers(
     """Why nothing happens, within the time in which a cause must be named."""
     asked = BlockersRequest(
         migration_id=migration.id,
+        kind=migration.kind,
         cluster=migration.cluster,
         policy=migration.policy,
         in_hand=step.nodes if step is not None else (),

@@ -4,6 +4,9 @@ from enum import StrEnum
 
 from domain import decisions
 
+KIND = "zk-to-kraft"
+"""The name of this kind of migration."""
+
 
 class StepAction(StrEnum):
     """What a step does, to one node or, where it has none, to the cluster."""

@@ -127,7 +127,7 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
         ended = await until(api, url, is_over)
     assert (ended["state"], ended["detail"], ended["report"]["verdict"]) == ("ended", "", "clean")
     assert ended["report"]["links"]["self"] == url
-    assert worker.asked == [CheckRequest(report_id=told["id"], cluster=spec.name)]
+    assert worker.asked == [CheckRequest(kind="zk-to-kraft", report_id=told["id"], cluster=spec.name)]
     assert (await api.http.get(f"/clusters/{spec.name}/checks")).json() == {"items": [ended], "next_cursor": None}
     page = await api.http.get(url, headers={"accept": "text/plain"})
     assert page.text == as_text(report_of(worker.asked[0]))
@@ -296,5 +296,5 @@ async def test_without_temporal_nothing_starts_and_what_is_published_is_still_fo
     spec = await api.registered()
     expect_problem(await api.http.post(f"/clusters/{spec.name}/checks", json={}), 503, "temporal-unavailable")
     expect_problem(await api.http.get(f"/clusters/{spec.name}/checks/r1"), 503, "temporal-unavailable")
-    await api.wiring.ledger.add_report(report_of(CheckRequest(report_id="r1", cluster=spec.name)))
+    await api.wiring.ledger.add_report(report_of(CheckRequest(kind="zk-to-kraft", report_id="r1", cluster=spec.name)))
     assert (await api.http.get(f"/clusters/{spec.name}/checks/r1")).json()["state"] == "ended"

@@ -92,7 +92,7 @@ async def test_a_preview_is_a_look_by_a_worker_with_the_migrations_policy(api: A
     answer = await api.http.get(f"/migrations/{migration_id}/rollback-preview")
     assert answer.status_code == 200, answer.text
     cluster = (await api.wiring.ledger.migration(migration_id)).cluster
-    assert RollbackPreview.model_validate(answer.json()) == preview_of(PreviewRequest(cluster=cluster))
+    assert RollbackPreview.model_validate(answer.json()) == preview_of(PreviewRequest(kind="zk-to-kraft", cluster=cluster))
     assert await api.event_kinds(migration_id) == ["call-accepted"], "looking is no event"
 
 

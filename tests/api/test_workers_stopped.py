@@ -61,7 +61,9 @@ asyncio.run(serve("keeperless-activities", ActivitySettings(), manner, SHIPPED_K
 
 URGENT = Execution(activity="bounded", queue=TaskQueue.CLUSTER, summary="Give way", limit=timedelta(minutes=5), is_urgent=True)
 STEP = Step(action="give-way", stage="gone", execution=URGENT)
-BOUNDED = StepRequest(migration_id="m1", cluster="orders", generation=1, step_id="m1/1", step=STEP).model_dump(mode="json")
+BOUNDED = StepRequest(
+    kind="zk-to-kraft", migration_id="m1", cluster="orders", generation=1, step_id="m1/1", step=STEP
+).model_dump(mode="json")
 
 
 @pytest.fixture

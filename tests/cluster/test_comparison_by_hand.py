@@ -96,7 +96,9 @@ def compare(field_in_dual_write: Field, tmp_path: Path, monkeypatch: pytest.Monk
     checking = Checking(ports, EngineRunner("env:DIGEST_KEY"), MessageEngine(), tmp_path)
 
     async def run() -> DriftReport:
-        request = CheckRequest(report_id=str(uuid4()), cluster=ledger.cluster_record.spec.name, policy=ZkToKraftPolicy())
+        request = CheckRequest(
+            kind="zk-to-kraft", report_id=str(uuid4()), cluster=ledger.cluster_record.spec.name, policy=ZkToKraftPolicy()
+        )
         await ActivityEnvironment().run(checking.run_check, request)
         report = ledger.published[request.report_id]
         print(f"{report.verdict} after {report.cut.looks} looks: {sorted(found_in(report))} {report.not_read}")

@@ -85,7 +85,9 @@ class Checks:
         after = await self.capture(before)
         directory = self._work / str(uuid4())
         directory.mkdir()
-        request = CheckRequest(report_id="report", cluster=self._cluster.spec.name, check=CheckName.MESSAGES)
+        request = CheckRequest(
+            kind="zk-to-kraft", report_id="report", cluster=self._cluster.spec.name, check=CheckName.MESSAGES
+        )
         check = CheckAttempt(request, self._record, str(uuid4()), directory, lambda *_: None)
         report = await compare_messages(self.ports, self._runner, check, before, after, datetime.now(UTC))
         print({kind: counts.model_dump(exclude_defaults=True) for kind, counts in report.counts.items()}, report.seconds)

@@ -41,6 +41,7 @@ async def test_a_frozen_follower_is_a_pause_and_nothing_else_is(
     real_cluster.await_in_sync()
     record, admin = as_record(real_cluster.spec), BrokerAdmin(EnvironmentAndFileSecrets())
     request = StepRequest(
+        kind="zk-to-kraft",
         migration_id="conformance",
         cluster=real_cluster.spec.name,
         generation=1,

@@ -273,6 +273,7 @@ class Walk:
 
     async def decision(self) -> Decision:
         asked = AssessRequest(
+            kind="zk-to-kraft",
             migration_id="m1",
             cluster="orders",
             generation=self.generation,
@@ -303,6 +304,7 @@ class Walk:
 
     def request(self, step: Step, step_id: str) -> StepRequest:
         return StepRequest(
+            kind="zk-to-kraft",
             migration_id="m1",
             cluster="orders",
             generation=self.generation,

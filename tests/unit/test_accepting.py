@@ -41,16 +41,22 @@ async def asked(walk: Walk, activity: Callable[[Previewing], Callable[[Asked], A
 
 
 async def preview(walk: Walk) -> RollbackPreview:
-    return await asked(walk, lambda p: p.preview_rollback, PreviewRequest(cluster="orders", policy=POLICY))
+    return await asked(walk, lambda p: p.preview_rollback, PreviewRequest(kind="zk-to-kraft", cluster="orders", policy=POLICY))
 
 
 async def runbook(walk: Walk) -> Runbook:
-    return await asked(walk, lambda p: p.write_runbook, PreviewRequest(cluster="orders", policy=POLICY))
+    return await asked(walk, lambda p: p.write_runbook, PreviewRequest(kind="zk-to-kraft", cluster="orders", policy=POLICY))
 
 
 async def accept(walk: Walk, command: str | None = "c1", because: str = "") -> RollbackAnswer:
     request = RollbackRequest(
-        migration_id="m1", cluster="orders", generation=1, command_id=command, because=because, policy=POLICY
+        kind="zk-to-kraft",
+        migration_id="m1",
+        cluster="orders",
+        generation=1,
+        command_id=command,
+        because=because,
+        policy=POLICY,
     )
     return await asked(walk, lambda p: p.accept_rollback, request)
 

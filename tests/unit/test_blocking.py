@@ -152,7 +152,7 @@ async def found(
 ) -> BlockersSeen:
     ledger = ledger or Ledger(cluster, progress or Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor())
-    asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
+    asked = BlockersRequest(kind="zk-to-kraft", **({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, servers or Servers(), listeners or Knocked(), SpecDrivers()).find_blockers, asked
     )
@@ -656,7 +656,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     ports = Ports(
         cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS, LinuxDoctor()
     )
-    asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
+    asked = BlockersRequest(kind="zk-to-kraft", migration_id="m1", cluster="orders", policy=POLICY)
     seen: BlockersSeen = await ActivityEnvironment().run(
         Blocking(ports, Servers(), Knocked(), SpecDrivers()).find_blockers, asked
     )
@@ -707,7 +707,7 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
     asyncio.get_running_loop().set_default_executor(threads)
     try:
         for _ in range(len(HUNG) + 3):
-            asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
+            asked = BlockersRequest(kind="zk-to-kraft", migration_id="m1", cluster="orders", policy=POLICY)
             async with asyncio.timeout(20):
                 seen: BlockersSeen = await ActivityEnvironment().run(blocking.find_blockers, asked)
             told = {entry.object: entry.observed for entry in seen.blockers}

@@ -27,7 +27,7 @@ from playground.fakes.metadata_log import FakeLog
 from playground.fakes.znodes import CONTROLLER
 from tests.unit.fake_walk import POLICY, LedgerInMemory, Walk
 
-ASKED = CheckRequest(report_id="check-1", cluster="orders", migration_id="m1", policy=POLICY)
+ASKED = CheckRequest(kind="zk-to-kraft", report_id="check-1", cluster="orders", migration_id="m1", policy=POLICY)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,9 @@ from playground.fakes.znodes import CONTROLLER
 from tests.unit.fake_walk import POLICY, LedgerInMemory, Walk
 from tests.unit.test_checking import check
 
-KEEP = CheckRequest(report_id="kept-1", cluster="orders", migration_id="m1", check=CheckName.BEFORE_COPY, policy=POLICY)
+KEEP = CheckRequest(
+    kind="zk-to-kraft", report_id="kept-1", cluster="orders", migration_id="m1", check=CheckName.BEFORE_COPY, policy=POLICY
+)
 COMPARE = KEEP.model_copy(update={"report_id": "copy-1", "check": CheckName.COPY})
 
 

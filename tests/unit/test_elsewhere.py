@@ -38,7 +38,7 @@ async def test_a_decision_is_left_to_such_a_one_too() -> None:
     cluster = FakeCluster()
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
     ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts, kinds=SHIPPED_KINDS)
-    request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1)
+    request = AssessRequest(kind="zk-to-kraft", cluster=cluster.spec.name, migration_id="m1", generation=1)
     assert (await look_and_decide(request, ports))[0].phase is not None
     seen_from_elsewhere(cluster)
     with pytest.raises(Transient, match=NOTHING):

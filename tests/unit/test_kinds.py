@@ -92,7 +92,7 @@ def test_the_schema_of_a_request_is_one_of_the_kinds() -> None:
 
 def test_a_payload_keeps_the_fields_of_its_kind_unread() -> None:
     policy = ZkToKraftPolicy(min_soak=timedelta(hours=7), stable_samples=2)
-    read = PreviewRequest.model_validate_json(PreviewRequest(cluster="c", policy=policy).model_dump_json())
+    read = PreviewRequest.model_validate_json(PreviewRequest(kind="zk-to-kraft", cluster="c", policy=policy).model_dump_json())
     assert type(read.policy) is MigrationPolicy
     assert read.policy.stable_samples == 2
     assert ZkToKraftPolicy.of(read.policy) == policy

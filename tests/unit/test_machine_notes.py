@@ -540,7 +540,7 @@ async def test_notes_are_kept_beside_what_goes_on(monkeypatch: pytest.MonkeyPatc
         return MachineNote(about=OURS, at=NOON, identity=None, facts={})
 
     monkeypatch.setattr("activities.diagnosis.machine_notes._take_ours", wait)
-    request = AssessRequest(migration_id="m1", cluster="orders", generation=1)
+    request = AssessRequest(kind="zk-to-kraft", migration_id="m1", cluster="orders", generation=1)
     assessing = Assessing(kept.ports, kept.notes)
     for _ in range(2):
         await ActivityEnvironment().run(assessing.assess, request)

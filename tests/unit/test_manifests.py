@@ -111,7 +111,9 @@ class Field:
         """One attempt, in a directory of its own."""
         directory = self.work / str(uuid4())
         directory.mkdir()
-        request = CheckRequest(report_id=f"{check}", cluster=cluster or self.fake.spec.name, check=check, migration_id="m1")
+        request = CheckRequest(
+            kind="zk-to-kraft", report_id=f"{check}", cluster=cluster or self.fake.spec.name, check=check, migration_id="m1"
+        )
         return CheckAttempt(request, self.fake.record(), SESSION, directory, lambda *_: None)
 
 

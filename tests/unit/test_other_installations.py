@@ -14,7 +14,7 @@ from domain.records import CommandKind
 from tests.unit.blocked import DUAL
 from tests.unit.conftest import NOW, mark_of, with_part
 
-REQUEST = AssessRequest(migration_id="ours", cluster="orders", generation=1)
+REQUEST = AssessRequest(kind="zk-to-kraft", migration_id="ours", cluster="orders", generation=1)
 MINUTE = timedelta(minutes=1)
 
 

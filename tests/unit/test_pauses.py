@@ -29,6 +29,7 @@ MEASURING = POLICY.model_copy(update={"max_client_pause": timedelta(seconds=60)}
 
 def request_of(cluster: FakeCluster, policy: ZkToKraftPolicy, node_id: int = 1, *, is_back: bool = False) -> StepRequest:
     return StepRequest(
+        kind="zk-to-kraft",
         migration_id="m1",
         cluster="orders",
         generation=1,

@@ -466,7 +466,9 @@ async def provision(cluster: FakeCluster, node_id: int, ledger: Any = None) -> A
     ports = Ports(cast("Any", asked), cluster, cluster, cluster, cluster, FakeArtefacts(), SHIPPED_KINDS)
     activities = Provisioning(ports)
     step = Step(action=StepAction.PROVISION_CONTROLLER, node_id=node_id, stage=NodeStage.MIGRATION)
-    request = StepRequest(migration_id="m1", cluster="orders", generation=1, step_id="m1/p", step=step, policy=POLICY)
+    request = StepRequest(
+        kind="zk-to-kraft", migration_id="m1", cluster="orders", generation=1, step_id="m1/p", step=step, policy=POLICY
+    )
     return await ActivityEnvironment().run(activities.provision_controller, request)
 
 

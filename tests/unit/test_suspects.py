@@ -104,7 +104,9 @@ async def test_a_topic_that_a_kill_cut_in_two_is_named(dead: FakeCluster) -> Non
 
 
 async def assessed(cluster: FakeCluster, ports: Ports, revert: RevertOrder | None = None) -> Assessment:
-    request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY, revert=revert)
+    request = AssessRequest(
+        kind="zk-to-kraft", cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY, revert=revert
+    )
     assessment: Assessment = await ActivityEnvironment().run(
         Assessing(ports, MachineNotes(ports, SpecDrivers())).assess, request
     )

@@ -52,7 +52,7 @@ async def test_a_watch_that_waits_before_the_start_leaves_the_ensemble_alone_for
     cluster = SlowServers()
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
     ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts, kinds=SHIPPED_KINDS)
-    request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY)
+    request = AssessRequest(kind="zk-to-kraft", cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY)
     first: Assessment = await ActivityEnvironment().run(Assessing(ports, MachineNotes(ports, SpecDrivers())).assess, request)
     assert first.phase == Phase.PREFLIGHT
     of_one_look = cluster.asked

@@ -329,6 +329,7 @@ class World:
         handle = await self.client.start_workflow(
             WORKFLOW_TYPE,
             MigrationInput(
+                kind="zk-to-kraft",
                 migration_id=self.migration_id,
                 cluster=spec.name,
                 policy=self.policy,
@@ -383,7 +384,11 @@ class World:
         key = (phase, len(self.cluster.spec.brokers), len(self.cluster.spec.controllers))
         if key not in LED:
             request = AssessRequest(
-                migration_id=earlier.id, cluster=earlier.cluster, generation=generation or 0, policy=self.policy_of_leading
+                kind="zk-to-kraft",
+                migration_id=earlier.id,
+                cluster=earlier.cluster,
+                generation=generation or 0,
+                policy=self.policy_of_leading,
             )
             await self._lead(request, phase)
             LED[key] = copy.deepcopy(vars(self.cluster))
@@ -410,6 +415,7 @@ class World:
 
     async def _take(self, step: Step, request: AssessRequest, step_id: str) -> None:
         asked = StepRequest(
+            kind="zk-to-kraft",
             migration_id=request.migration_id,
             cluster=request.cluster,
             generation=request.generation,

@@ -68,6 +68,7 @@ async def test_an_activity_that_is_started_by_name_is_refused(at_the_gate: Any, 
     """With all that a forger can know: the cluster, its generation, the step."""
     before, cluster = dict(at_the_gate.cluster.restarts), at_the_gate.cluster
     request = StepRequest(
+        kind="zk-to-kraft",
         migration_id=at_the_gate.migration_id,
         cluster=cluster.spec.name,
         generation=await at_the_gate.book.generation(cluster.spec.name),
