@@ -580,7 +580,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "No keeperless-activities has written" if ago is None else "Temporal last heard of"
     assert entry["observed"].startswith(f"a worker took the task to observe the cluster, and has not returned. {heard}")
-    assert entry["fix"].startswith("Check the machine of that" if lives else "Start keeperless-activities;")
+    assert entry["fix"].startswith("Check the machine of that" if lives else "Start keeperless-activities.")
 
 
 class AMinuteAhead(datetime):

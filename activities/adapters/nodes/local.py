@@ -33,7 +33,7 @@ LEASE_SECONDS, LEASE_POLL_SECONDS = 1.0, 0.02
 """For who has a lease on a file to give it back: somebody waits for each file, and several may, one after the other."""
 
 LEASE_KEPT = (
-    "fcntl F_SETLEASE), and whoever opens it waits for up to fs.lease-break-time seconds. Find that program in /proc/locks "
+    "fcntl F_SETLEASE), and opening it waits for up to fs.lease-break-time seconds. Find that program in /proc/locks "
     "(LEASE, DELEG), and end it: Samba with oplocks, or a client of an NFS server"
 )
 KILL_SECONDS = 0.5
