@@ -66,7 +66,8 @@ def plan(
     measured: Sequence[MeasuredStep] = (),
     **asked: Any,
 ) -> Plan:
-    given = {"id": "plan-1", "kind": "zk-to-kraft", "policy": POLICY, "requested_by": "ann", "requested_at": NOW} | asked
+    given = {"id": "plan-1", "kind": "zk-to-kraft", "policy": POLICY, "requested_by": "ann", "requested_at": NOW}
+    given |= {"wanted": Wanted()} | asked
     return plan_of(seen, SPEC, files or files_at(Point.BEFORE), Asked(measured=measured, **given), "observation")
 
 

@@ -65,8 +65,8 @@ def _in_old_form(cluster: str, number: int, spec: dict[str, Any], wanted: Wanted
     controllers = had or (others[-1] if others else None)
     if controllers is None or spec.get("zookeeper") is None:
         raise ValueError(
-            f"revision {number} of cluster {cluster} has no ZooKeeper, or its wanted controllers are unknown: an "
-            "older release cannot read it. Restore the ledger from its backup of before the upgrade"
+            f"revision {number} of cluster {cluster} has no ZooKeeper, or the ledger does not have its controllers: an older "
+            "release cannot read it. Restore the ledger from its backup of before the upgrade"
         )
     return spec | controllers
 
