@@ -1,0 +1,129 @@
+"""A kind of migration that only this folder has (`request_timeouts`) is registered, and led over HTTP through plan, step, gate,
+hold, approval and rollback, by the real workflow and the real activities. No file of the product knows it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.diagnosis.machine_notes import MachineNotes
+from activities.failures import FailureTranslator
+from activities.settings import ActivitySettings
+from activities.worker import cluster_activities, watch_activities
+from api.app import create_app
+from api.running.temporal import Temporal
+from api.settings import ApiSettings
+from domain.configuration.properties import parse
+from domain.contracts import TaskQueue
+from tests.workflow.request_timeouts import GATE, KEY, KINDS, KINDS_AT_WORK, NAME
+
+DEADLINE = 120.0
+
+
+@pytest.fixture
+async def http(tmp_path: Path, temporal: WorkflowEnvironment, ledger: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """The API, which is given this kind and no other."""
+    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=0.5)  # type: ignore[arg-type]
+    address = temporal.client.service_client.config.target_host
+    app = create_app(settings, Temporal({"target_host": address}), kinds=KINDS)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def served(world: Any) -> Any:
+    """A world whose activity workers are given this kind and no other."""
+    world.ports = replace(world.ports, kinds=KINDS_AT_WORK)
+    await world.start_workflow_worker()
+    notes = await world.workers.enter_async_context(MachineNotes(world.ports, SpecDrivers()))
+    for queue, activities in (
+        (TaskQueue.CLUSTER, cluster_activities(world.ports, ActivitySettings(), notes)),
+        (TaskQueue.WATCH, watch_activities(world.ports, notes)),
+    ):
+        worker = Worker(world.client, task_queue=queue, activities=activities, interceptors=[FailureTranslator()])
+        await world.workers.enter_async_context(worker)
+    return world
+
+
+async def until(look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    deadline = time.monotonic() + DEADLINE
+    while not is_right(seen := await look()):
+        assert time.monotonic() < deadline, seen
+        await asyncio.sleep(0.1)
+    return seen
+
+
+async def timeouts(world: Any) -> dict[int, str | None]:
+    """What each broker's file says now."""
+    cluster = world.cluster
+    files = {b.id: await cluster.driver(b).read_file(b.properties_file) for b in cluster.spec.brokers}
+    return {broker_id: parse(file.content.decode()).get(KEY) for broker_id, file in files.items()}
+
+
+async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(served: Any, http: httpx.AsyncClient) -> None:
+    name, before = served.cluster.spec.name, await timeouts(served)
+    put = await http.put(f"/clusters/{name}", json=served.cluster.spec.model_dump(mode="json"))
+    assert put.status_code in {200, 201}, put.text
+    refused = await http.post("/plans", json={"cluster": name, "kind": "zk-to-kraft", "wanted": {}})
+    assert refused.status_code == 422, refused.text
+
+    policy = {
+        key: served.policy.model_dump(mode="json")[key] for key in ("poll_interval", "stable_samples", "restart_deadline")
+    }
+    asked = await http.post(
+        "/plans", json={"cluster": name, "kind": NAME, "wanted": {}, "policy": policy | {"milliseconds": 45000}}
+    )
+    assert asked.status_code == 202, asked.text
+
+    async def plan() -> dict[str, Any]:
+        return dict((await http.get(asked.headers["Location"])).json())
+
+    made = await until(plan, lambda seen: seen.get("plan_hash") is not None)
+    assert (made["kind"], made["gates"], made["restarts"]) == (NAME, [GATE], {f"broker-{i}": 1 for i in (1, 2, 3)})
+
+    started = await http.post("/migrations", json={"cluster": name, "kind": NAME, "plan_id": made["id"]})
+    assert started.status_code == 202, started.text
+    links = started.json()["links"]
+
+    async def migration() -> dict[str, Any]:
+        return dict((await http.get(links["self"])).json())
+
+    gate = (await until(migration, lambda seen: seen["gate"] is not None))["gate"]
+    assert gate["name"] == GATE
+    assert [value for value in (await timeouts(served)).values() if value == "45000"] == ["45000"], "the canary alone"
+
+    held = await http.post(links["hold"], json={"reason": "lunch"})
+    assert held.status_code in {200, 202}, held.text
+    await until(migration, lambda seen: seen["state"] == "held")
+    resumed = await http.post(links["resume"], json={"reason": "back"})
+    assert resumed.status_code in {200, 202}, resumed.text
+    await until(migration, lambda seen: seen["state"] != "held" and seen["gate"] is not None)
+
+    body = {"gate": GATE, "decision": "approve", "reason": "the canary is well", "evidence_hash": gate["evidence_hash"]}
+    approved = await http.post(links["approvals"], json=body)
+    assert approved.status_code in {200, 202}, approved.text
+    await until(migration, lambda seen: seen["steps"]["done"] >= 2)
+
+    back = await http.post(links["rollback"], json={"reason": "too long for clients", "accept_loss": []})
+    assert back.status_code in {200, 202}, back.text
+    ended = await until(migration, lambda seen: seen["state"] in {"reverted", "failed", "succeeded", "refused"})
+    assert ended["state"] == "reverted", ended
+    assert await timeouts(served) == before
+
+    events = (await http.get(links["events"], params={"limit": 200})).json()["items"]
+    kinds = [event["kind"] for event in events]
+    assert {"gate-opened", "held", "approved", "reverting", "reverted"} <= set(kinds)
+    done = [event["data"]["does"] for event in events if event["kind"] == "step-done"]
+    assert done[0] == f"Restart broker-1, {KEY} raised"
+    assert done[-1].endswith("as-found")
