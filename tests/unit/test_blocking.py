@@ -607,7 +607,7 @@ async def test_of_a_node_in_hand_it_is_told_that_no_program_comes_back_on_its_ma
     monkeypatch.setattr(FakeDriver, "output", read)
     (entry,) = (await found(cluster, **step)).blockers
     assert (entry.code, entry.object) == ("machine", "broker-2")
-    assert "programs that are run on its machine do not come back: " in entry.observed
+    assert "programs that run on its machine do not end: " in entry.observed
     assert "log of broker-2: no answer within " in entry.observed
     assert "`getent passwd`" in entry.fix
     assert keys(await found(cluster, **step | {"step_since": None})) == [], "nobody knows for how long"
