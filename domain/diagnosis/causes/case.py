@@ -311,9 +311,6 @@ def strangers(case: Case) -> list[int]:
     return sorted(listed - {*zookeeper.broker_ids} - {broker.id for broker in case.spec.brokers})
 
 
-cause = Case.cause
-
-
 def restart_of(case: Case, broker_id: int) -> str:
     """The words for a restart of a broker: whether its partitions can spare it now."""
     name = case.broker_name(broker_id)

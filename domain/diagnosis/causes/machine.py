@@ -10,7 +10,7 @@ from domain.clocks import is_over
 from domain.cluster import servers_in
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blocker_codes import MACHINE
-from domain.diagnosis.causes.case import EXPLAINED_BY, SLOW, Case, Cause, cause
+from domain.diagnosis.causes.case import EXPLAINED_BY, SLOW, Case, Cause
 from domain.diagnosis.causes.members import moved
 from domain.diagnosis.causes.reachability import listening, owned_by
 from domain.diagnosis.causes.startup import SHUTTING_DOWN, lingering
@@ -129,7 +129,7 @@ def _own(case: Case, node_id: int) -> Cause:
 
 def _of_machine(case: Case, name: str, *explained: str) -> Cause:
     expected = "nothing of it is in the way" if name == ZOOKEEPER else f"nothing keeps {name} from its work"
-    return cause(case, MACHINE, name, *explained, observed="", expected=expected, fix="")
+    return case.cause(MACHINE, name, *explained, observed="", expected=expected, fix="")
 
 
 def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
@@ -158,7 +158,7 @@ def restarted_by_others(case: Case) -> Iterator[tuple[str, Sign]]:
         process = view.process
         if name in case.in_hand or process is None or not process.is_running or is_started_by_us(view.mark, process.identity):
             continue
-        ends = restarts_in(case.hints.logs.get(view.id, ()))
+        ends = restarts_in(case.log(view.id))
         ends = ends[1:] if len(ends) > 1 and _was_proven(view) else ends  # the first may have been that roll's
         if ends:
             signs = case.hints.signs.get(name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from domain.checks.seen import some
 from domain.cluster import Role
-from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, cause, restart_of
+from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, restart_of
 from domain.diagnosis.causes.hints import Serving, how_to_lift
 from domain.diagnosis.causes.quotes import complaints, fix_of_lack, lack_of, last_word, said_since_started
 from domain.diagnosis.causes.reachability import (
@@ -42,7 +42,7 @@ def silent(case: Case, view: NodeView) -> Cause:
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
     obstacle = next((part.obstacle for part in parts if part.what.startswith("metrics of ")), None)
     new = said_since_started(case, view)
-    own = new if new is not None else case.hints.logs.get(view.id, ())
+    own = new if new is not None else case.log(view.id)
     if view.process is not None and view.process.is_paused:
         pid = view.process.pid
         observed = f"its process {pid} is stopped (by a signal, or by a debugger). {said}"
@@ -70,7 +70,7 @@ def silent(case: Case, view: NodeView) -> Cause:
         (observed, fix), is_only_late = _mute(case, view, said, obstacle, own), True
     explained = EXPLAINED_BY[case.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
-    found = cause(case, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+    found = case.cause(WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
     return replace(found, is_only_late=is_only_late)
 
 
@@ -113,8 +113,7 @@ def _unowned(case: Case, view: NodeView) -> Cause:
     unowned = [case.name(node.id) for node in case.observation.nodes if node.is_unowned]
     known = [node for node in case.observation.nodes if node.process is not None and node.process.is_running]
     if len(unowned) > 1 and not known:
-        return cause(
-            case,
+        return case.cause(
             WaitReason.PART_UNKNOWN,
             "keeperless-activities",
             *EXPLAINED_BY[Role.BROKER],
@@ -124,8 +123,7 @@ def _unowned(case: Case, view: NodeView) -> Cause:
             fix="It runs in a container, or in a PID namespace of its own. Start it in the machine's (`--pid=host` of a "
             "container, no PrivatePIDs= in its unit). Nothing is stopped or started meanwhile.",
         )
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         name,
         *EXPLAINED_BY[case.spec.role(view.id)],
@@ -203,8 +201,7 @@ def _of_mute(case: Case, broker_id: int) -> Cause:
     proxied = of_proxy_header(case, [broker_id])
     if proxied is not None:
         said, expected, fix = f": {proxied[1]}", PROXY_HEADER.expected, proxied[2]
-    return cause(
-        case,
+    return case.cause(
         WaitReason.PART_UNKNOWN,
         case.name(broker_id),
         WaitReason.PARTITIONS_NOT_IN_SYNC,

@@ -7,7 +7,6 @@ from domain.checks.seen import some
 from domain.cluster import ClusterSpec
 from domain.diagnosis.causes.case import Case, Facts, LostChange
 from domain.health.liveness import Liveness
-from domain.health.quorum import quorum_leader
 from domain.observed.observation import Observation, Suspect
 from domain.observed.topic_directories import TopicOnDisk
 from domain.policy import MigrationPolicy
@@ -70,7 +69,7 @@ class MigrationCase(Case):
 
     @property
     def lost_change(self) -> LostChange | None:
-        leader = quorum_leader(self.observation, self.spec)
+        leader = self.leader
         if leader is None or self.situation.quorum is not QuorumState.MIGRATION:
             return None
         failed = [one for one in failed_in(self.hints.logs.get(leader.id, ()), GIVEN_UP) if is_of_a_change(one)]
