@@ -23,7 +23,6 @@ from typing import Any, Callable
 
 from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, named, rights
 from activities.on_node.facts_of_kernel import booted, kernel_log, settings, sysctls
-from activities.on_node.facts_of_network import filters, firewall, links, neighbours, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, logs, traits
 from activities.on_node.facts_of_zookeeper import server_settings
 from activities.on_node.kernel import UNIT, Found, link, listener, names, text
@@ -65,15 +64,6 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "data": lambda: dict(rights(request["data"])),
         "java": lambda: java_files(process, request.get("java")),
         "line": lines_of,
-        "firewall": firewall,
-        "address": lambda: told_by("ip", "-o", "addr", "show"),
-        "route": routes,
-        "neighbour": neighbours,
-        "rule of routes": lambda: told_by("ip", "rule", "show"),
-        "queueing": lambda: told_by("tc", "qdisc", "show"),
-        "IPsec policy": lambda: told_by("ip", "-o", "xfrm", "policy"),
-        "filter": filters,
-        "link": lambda: dict(links()),
         "sysctl": lambda: dict(sysctls()),
         "machine": lambda: dict(settings()),
         "service": services,
@@ -90,10 +80,9 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         kinds["code"] = lambda: code(process)
         kinds["log"] = lambda: logs(process)
         kinds["group"] = lambda: group_limits(process)
-        kinds["packet program"] = lambda: packet_programs(process)
     found, kernel = in_time(kinds)
     if pid and process_of(request) != pid:
-        for kind in ("mount", "limit", "process", "environment", "argument", "code", "group", "packet program"):
+        for kind in ("mount", "limit", "process", "environment", "argument", "code", "group"):
             found.pop(kind, None)
     return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
 

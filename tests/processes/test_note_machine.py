@@ -1,14 +1,10 @@
 """How a machine is set, and what is told of it when somebody has changed it: on this machine, by real changes."""
 
-import ctypes
-import errno
 import fcntl
 import json
 import os
-import platform
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -24,7 +20,6 @@ from activities.on_node import (
     command_of,
     facts_of_files,
     facts_of_kernel,
-    facts_of_network,
     facts_of_process,
     facts_of_zookeeper,
     kernel,
@@ -169,12 +164,8 @@ def test_what_hangs_is_left_out_and_the_rest_is_told(tmp_path: Path, monkeypatch
 
 
 def test_what_may_not_be_looked_at_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_of_network, "run", lambda *_command: None)
-    for part in (kernel, facts_of_network, facts_of_process):
+    for part in (kernel, facts_of_process):
         monkeypatch.setattr(part, "text", lambda _path: None)
-    assert facts_of_network.firewall() is None
-    assert facts_of_network.told_by("ip", "rule", "show") is None
-    assert facts_of_network.routes() is None
     assert facts_of_files.mounts("/proc/1") is None
     assert facts_of_process.limits("/proc/1") is None
     assert facts_of_process.traits("/proc/1") is None
@@ -456,98 +447,6 @@ def test_a_file_that_nobody_may_change_is_marked(
     assert facts_of_files.marks_of(str(tmp_path / "server.properties")) == marks
 
 
-RULESET = """\
-table inet keep {
-	set bad {
-		type ipv4_addr
-		elements = { 10.1.2.3, 10.1.2.4 }
-	}
-
-	chain input {
-		type filter hook input priority filter; policy accept;
-		tcp dport 9092 counter drop
-	}
-}
-"""
-"""Of nft 1.0.6."""
-
-NETWORK = {
-    ("addr",): "2: eth0    inet 192.0.2.2/24 scope global dynamic eth0\\       valid_lft 3480sec preferred_lft 3480sec\n"
-    "2: eth0    inet6 2001:db8::f1/64 scope global temporary dynamic \n",
-    ("route",): "10.9.8.0/24 dev eth0 scope link \n172.17.0.0/16 dev docker0 proto kernel scope link src 172.17.0.1 \n"
-    "10.1.0.0/16 via 192.0.2.9 dev eth0 proto bird metric 32 \n",
-    ("-6", "route"): "fe80::/64 dev eth0 proto kernel metric 256 pref medium\n",
-    ("rule",): "32766:\tfrom all lookup main\n",
-    (
-        "-o",
-        "xfrm",
-        "policy",
-    ): "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 \\\tdir out priority 0 ptype main \\\ttmpl src 10.0.0.2"
-    " dst 10.0.0.3\\\t\tproto esp reqid 0 mode transport\\\n",
-    ("neigh",): "10.9.8.7 dev eth0 lladdr 36:88:8d:03:cb:70 PERMANENT proto static \n"
-    "10.9.8.6 dev eth0 lladdr 36:88:8d:03:cb:71 STALE\n"
-    "10.9.8.5 dev eth0  FAILED\n172.17.0.2 dev docker0 lladdr 36:88:8d:03:cb:72 REACHABLE\n"
-    "fe80::1 dev eth0 lladdr 36:88:8d:03:cb:73 router REACHABLE\n"
-    "fe80::1 dev eth1 lladdr 36:88:8d:03:cb:74 router STALE\n",
-    ("qdisc",): "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
-}
-"""Of iproute2 6.1, with bird and Docker beside."""
-
-
-def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(program: str, *arguments: str) -> str | None:
-        if program == "nft":
-            return RULESET
-        return next((text for words, text in reversed(NETWORK.items()) if set(words) <= set(arguments)), None)
-
-    monkeypatch.setattr(facts_of_network, "run", run)
-    monkeypatch.setattr(facts_of_network, "text", lambda _path: "nf_tables 1 0 - Live 0x0\n")
-    assert facts_of_network.firewall() == {
-        "table inet keep / set bad: type ipv4_addr": "there",
-        "table inet keep / chain input: type filter hook input priority filter; policy accept;": "there",
-        "table inet keep / chain input: tcp dport 9092 counter drop": "there",
-    }
-    assert facts_of_network.told_by("ip", "-o", "addr", "show") == {
-        "2: eth0 inet 192.0.2.2/24 scope global dynamic eth0": "there"
-    }
-    assert facts_of_network.routes() == {
-        "10.9.8.0/24 dev eth0 scope link": "there",
-        "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
-    }
-    assert facts_of_network.neighbours() == {
-        "10.9.8.7 dev eth0": "36:88:8d:03:cb:70, set by hand",
-        "10.9.8.6 dev eth0": "36:88:8d:03:cb:71",
-        "fe80::1 dev eth0": "36:88:8d:03:cb:73",
-        "fe80::1 dev eth1": "36:88:8d:03:cb:74",
-    }
-    assert facts_of_network.told_by("ip", "-o", "xfrm", "policy") == {
-        "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 dir out priority 0 ptype main tmpl src 10.0.0.2 dst 10.0.0.3 proto "
-        "esp reqid 0 mode transport": "there"
-    }
-    assert facts_of_network.told_by("tc", "qdisc", "show") == {"qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there"}
-
-
-def test_a_kernel_without_nf_tables_is_not_made_to_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which asking nft would do."""
-    told = {
-        "iptables-save": "# now\n*filter\n:INPUT ACCEPT [12:3456]\n"
-        '-A INPUT -p tcp --dport 9092 -m comment --comment "ask olga" -j DROP\n-A DOCKER -j RETURN\nCOMMIT\n'
-    }
-    asked: list[str] = []
-
-    def run(program: str, *_arguments: str) -> str | None:
-        asked.append(program)
-        return told.get(program)
-
-    monkeypatch.setattr(facts_of_network, "run", run)
-    monkeypatch.setattr(facts_of_network, "text", lambda _path: "ip_tables 1 0 - Live 0x0\n")
-    assert facts_of_network.firewall() == {
-        "iptables filter: :INPUT ACCEPT": "there",
-        "iptables filter: -A INPUT -p tcp --dport 9092 -m comment -j DROP": "there",
-    }
-    assert asked == ["iptables-save", "ip6tables-save"]
-
-
 def test_code_that_a_process_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a tool that is attached while it runs: no command line tells of it."""
     mapped = (
@@ -694,41 +593,6 @@ def test_options_of_proc_are_told_which_may_hide_processes() -> None:
 )
 def test_what_a_security_module_refuses_is_trouble(line: str) -> None:
     assert facts_of_kernel.TROUBLE.search(line)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "told"),
-    [
-        (1, "sd_fw_egress", "sd_fw_egress for packets that go out"),
-        (10, "guard_connect4", "guard_connect4 for each connection that is begun"),
-    ],
-)
-def test_programs_that_judge_a_groups_packets_and_connections_are_noted_by_name(
-    kind: int, name: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The kernel is a stand-in: it has one program, by the numbers of bpf(2), and does not know connections of IPv6."""
-
-    def bpf(command: int, attributes: bytes, result: ctypes.c_int32 | None = None) -> bytes:
-        if command == BY_ID and result is not None:
-            result.value = os.open("/dev/null", os.O_RDONLY)
-        elif command == QUERY:
-            _, asked, _, _, ids, _ = struct.unpack_from("=IIIIQI", attributes)
-            if asked == CONNECT_6:
-                raise OSError(errno.EINVAL, "no such kind")
-            ctypes.memmove(ids, struct.pack("=I", 77), 4)
-            return attributes[:24] + struct.pack("=I", asked == kind)
-        elif command == INFO:
-            _, _, address = struct.unpack_from("=IIQ", attributes)
-            ctypes.memmove(address + 64, f"{name}\0".encode(), len(name) + 1)
-        return attributes
-
-    files = {"/proc/7/cgroup": "0::/\n", "/proc/mounts": "cgroup2 /proc cgroup2 rw 0 0\n"}
-    monkeypatch.setattr(facts_of_network, "text", files.get)
-    monkeypatch.setattr(facts_of_network, "bpf", bpf)
-    monkeypatch.setattr(facts_of_network, "BPF_CALL", {platform.machine(): 0})
-    assert facts_of_network.packet_programs("/proc/7") == {told: "there"}
-    files["/proc/7/cgroup"] = "4:memory:/\n"
-    assert facts_of_network.packet_programs("/proc/7") is None
 
 
 QUERY, BY_ID, INFO, CONNECT_6 = 16, 13, 15, 11

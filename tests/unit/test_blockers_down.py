@@ -314,7 +314,7 @@ def test_loggers_that_somebody_has_left_at_trace_are_told(milliseconds: int, is_
     times = [f"[2026-11-20 02:59:{t // 1000:02},{t % 1000:03}]" for t in ticks]
     lines = tuple(f"{at} TRACE [KafkaApi-1] Handling request:x from y (kafka.server.KafkaApis)" for at in times)
     (entry,) = found(silent(BEFORE, 1), hints=Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines)}))
-    told = "lines of TRACE and DEBUG a second, most of them of kafka.server.KafkaApis: somebody has set its loggers"
+    told = "lines of TRACE and DEBUG a second, most of them of kafka.server.KafkaApis: its loggers were set to that"
     assert (told in entry.observed, "--add-config root=INFO,kafka.server.KafkaApis=INFO" in entry.fix) == (is_told, is_told)
 
 
@@ -330,7 +330,7 @@ def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_
     held = NodeOutput(lines, full=("/log/1",), deleted=(("4711 (java)", 5 << 30),))
     (entry,) = found(dead(BEFORE, 1), hints=Hints(logs={1: lines}, outputs={"broker-1": held}))
     assert "so that their room is not given back: files of process 4711 (java), 5120 MiB" in entry.observed
-    assert entry.fix.startswith("Have that program open its files anew, or end or restart it (`lsof +L1`")
+    assert entry.fix.startswith("Make that program reopen its files, or end or restart it")
 
 
 @pytest.mark.parametrize("line", ["[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)", ""])

@@ -258,7 +258,7 @@ def test_a_member_whose_machine_was_booted_is_told_so_before_it_is_started() -> 
         (
             MemberFiles("3", full=("/zk/data",), deleted=(("4711 (rsyslogd)", 5 << 30),)),
             "Deleted there, and open still, so that their room is not given back: files of process 4711 (rsyslogd), 5120 MiB",
-            "Have that program open its files anew",
+            "Make that program reopen its files",
         ),
         (MemberFiles("3", read_only=("/zk/data",)), "/zk/data can only be read", "Check what the kernel says of that disk"),
     ],

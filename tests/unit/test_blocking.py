@@ -374,7 +374,7 @@ async def test_what_has_changed_on_the_machine_of_a_node_in_trouble_is_told() ->
     assert seen.blockers[0].observed.endswith(
         "UTC: vm.max_map_count: 262144 → 65530. Its kernel has said: EXT4-fs error (device sdb): bad block"
     )
-    assert seen.blockers[0].fix.endswith("what nobody meant is to be put back as it was.")
+    assert seen.blockers[0].fix.endswith("restore what was not intended.")
 
 
 async def test_of_a_dead_node_the_logs_are_read_that_it_wrote_into_when_it_was_noted() -> None:

@@ -25,7 +25,7 @@ from domain.configuration.properties import parse
 from domain.contracts import TaskQueue
 from tests.workflow.request_timeouts import GATE, KEY, KINDS, KINDS_AT_WORK, NAME
 
-DEADLINE = 120.0
+DEADLINE = 25.0
 
 
 @pytest.fixture

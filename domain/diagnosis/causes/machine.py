@@ -116,8 +116,7 @@ def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
     entry = found.blocker
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), changes.in_words]))
     look = PUT_BACK_BY_KAFKA if entry.object == ZOOKEEPER and changes.changes else changes.fix
-    fixes = [look, entry.fix] if changes.is_telling else [entry.fix, look]
-    fix = " ".join(filter(None, fixes))
+    fix = " ".join(filter(None, [entry.fix, look]))
     return replace(found, blocker=entry.model_copy(update={"observed": observed, "fix": fix}))
 
 

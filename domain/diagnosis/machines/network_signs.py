@@ -34,8 +34,8 @@ def of_unaccepted(signs: VitalSigns) -> Iterator[Sign]:
 
 
 NEARER = (
-    "Find what made the way so long: a full queue on a link, a tunnel or a modem (`ping` there, now and when little is "
-    "sent), another route (`tracepath`), traffic shaping on either machine (`tc -s qdisc`), a proxy that holds traffic back. "
+    "Find what made the way so long: a full queue on a link, a tunnel or a modem (`ping` there, now and when little is sent). "
+    "Or another route (`tracepath`), traffic shaping on either machine (`tc -s qdisc`), a proxy that holds traffic back. "
     "Connections need as long to open, and each request to be answered. Longer timeouts only hide it, and a restarted broker "
     "opens all its connections again."
 )

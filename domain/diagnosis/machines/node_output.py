@@ -39,8 +39,8 @@ def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
         held = held_by(output.deleted)
         yield Sign(
             f"there is no room left for {', '.join(output.full)}: nothing more can be written there{held.observed}",
-            f"{held.fix}Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Of Kafka's "
-            "data take nothing away by hand.",
+            f"{held.fix}Make room on that volume, in bytes or in inodes (`df -h`, `df -i`), and find what fills it. Remove "
+            "none of Kafka's data by hand.",
         )
     if output.read_only:
         yield read_only(output.read_only)
@@ -60,8 +60,8 @@ def held_by(deleted: Deleted) -> Sign:
     told = " and ".join(f"process {holder}, {size // MIB} MiB" for holder, size in deleted)
     return Sign(
         f". Deleted there, and open still, so that their room is not given back: files of {told}",
-        "Have that program open its files anew, or end or restart it (`lsof +L1` names them; of what rotates logs see that it "
-        "tells the program so: postrotate, kill -HUP, copytruncate): that gives the room back at once. Else: ",
+        "Make that program reopen its files, or end or restart it: that frees the space immediately. `lsof +L1` names the "
+        "files. A log rotation has to notify the program (postrotate, kill -HUP, copytruncate). Otherwise: ",
     )
 
 
@@ -78,11 +78,11 @@ def _loudness(lines: Sequence[str]) -> Iterator[Sign]:
     most = f", most of them of {', '.join(said_by)}" if said_by else ""
     set_back = ",".join(f"{name}=INFO" for name in ("root", *said_by))
     yield Sign(
-        f"it prints {len(loud) / seconds:.0f} lines of TRACE and DEBUG a second{most}: somebody has set its loggers to that, "
-        "and its threads write before they answer",
-        "Set its loggers back, which takes no restart: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type "
-        f"broker-loggers --entity-name ID --add-config {set_back} (--describe lists what each is at), or what was used to set "
-        "them (JMX kafka.Log4jController). Where they are so in its log4j file, correct that too. Of every node.",
+        f"it prints {len(loud) / seconds:.0f} lines of TRACE and DEBUG a second{most}: its loggers were set to that, and its "
+        "threads write before they answer",
+        "Reset its loggers, which takes no restart: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type "
+        f"broker-loggers --entity-name ID --add-config {set_back} (--describe lists them), or with what was used to set "
+        "them (JMX kafka.Log4jController). If its log4j file has them so, correct that on every node.",
     )
 
 

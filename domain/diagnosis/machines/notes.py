@@ -20,13 +20,13 @@ ZOOKEEPER = "what is set in ZooKeeper"
 """In place of a node's name: no machine, but dynamic configs, quotas, ACLs and orders of the cluster."""
 
 PUT_BACK_BY_KAFKA = (
-    "Look at what has changed there first: what nobody meant, or what does not work, is to be put back as it was, with Kafka's "
-    "own tools (kafka-configs.sh, kafka-acls.sh): once KRaft controllers decide, a znode that is written by hand is drift."
+    "First check what has changed there. Restore what was not intended, or does not work, with Kafka's own tools "
+    "(kafka-configs.sh, kafka-acls.sh): once KRaft controllers decide, a znode that is written by hand is drift."
 )
-LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
+LOOK_AT_CHANGES = "First check what has changed there, and restore what was not intended."
 LOOK_AT_PROGRAMS = (
-    "Programs that are new there may have nothing to do with it: `ps -ef` says what each is at, and whose it is. Ask "
-    "whether it may wait."
+    "Check the new programs there: `ps -ef` shows what each does, and whose it is. Ask whether it can wait. They may have "
+    "nothing to do with it."
 )
 
 
@@ -76,18 +76,7 @@ class MachineChanges(ObservedPart):
             return ""
         if any(line.startswith(APART) for line in self.changes):
             return BRING_BACK
-        if self.is_telling:
-            return f"{FORGET_CARD if any(BY_HAND in line for line in self._cards) else FIND_CARD} {LOOK_AT_CHANGES}"
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
-
-    @property
-    def is_telling(self) -> bool:
-        """Whether one of them explains by itself that nobody is reached: its cure comes before what else may be tried."""
-        return bool(self._cards)
-
-    @property
-    def _cards(self) -> list[str]:
-        return [line for line in self.changes if line.startswith(OF_A_CARD)]
 
     def without(self, known: Container[str]) -> "MachineChanges":
         """What is not told yet."""
@@ -99,20 +88,9 @@ NETWORK = "network namespace"
 """Among the traits of a process."""
 APART = "network namespace of its process: "
 BRING_BACK = (
-    "First start it anew in the network namespace that it was in: there its listeners are reached by nobody, and it reaches "
-    "nobody. Somebody has started it below `ip netns exec` or `unshare -n`, in a container, or by a unit with "
-    "PrivateNetwork=yes or NetworkNamespacePath=; what else has changed may be because of that."
-)
-
-FIND_CARD = (
-    "Another network card answers for that address than then: another machine has taken it, a clone or a container say. "
-    "`arping -D -I DEVICE ADDRESS` on the machine that it belongs to finds whether somebody else answers, and the switch knows "
-    "at which port; take the address off that one. Only where a card was replaced, or a virtual address has moved, is "
-    "that well."
-)
-FORGET_CARD = (
-    "An entry that was set by hand sends all that goes to that address to one network card, whoever has the address by now: "
-    "take it out (`ip neigh del ADDRESS dev DEVICE`), and the machine asks for itself."
+    "First restart it in the network namespace that it was in: in this one no peer reaches its listeners, and it reaches "
+    "none. It was started below `ip netns exec` or `unshare -n`, in a container, or by a unit with PrivateNetwork=yes or "
+    "NetworkNamespacePath=. What else has changed may follow from that."
 )
 
 SERVER_FILE = "configuration file of its process"
@@ -142,17 +120,7 @@ KINDS = {
     "code": "code that its process has loaded: {}",
     "process": "{} of its process",
     "java": "{}",
-    "firewall": "firewall {}",
-    "filter": "filter of packets on {}",
-    "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in, a security agent)",
-    "queueing": "queueing: {}",
-    "IPsec policy": "IPsec policy {}",
     "line": "line {}",
-    "neighbour": "network card that answers for {}",
-    "route": "route {}",
-    "address": "address {}",
-    "rule of routes": "rule of routes {}",
-    "link": "link {}",
     "file": "{}",
     "named": "{}",
     "data": "{}",
@@ -185,13 +153,10 @@ IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id", "partitions
 
 ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
-NEIGHBOUR, BY_HAND = "neighbour", ", set by hand"
-OF_A_CARD = KINDS[NEIGHBOUR].format("")
-"""An entry comes and goes with the talk of two machines: told where another card answers than before, or nobody is asked."""
 ONLY_NOTED = frozenset({"named"})
 """Who is started anew may be started with other files: they are told by what was noted, and they are not new."""
 PASSING = frozenset({"has begun", "idles"})
-FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, inherited from whoever started it (Seccomp)"}
+FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, inherited from what started it (Seccomp)"}
 UNFILTERED = "0"
 """Of a process: who has got rid of one is kept from less than before."""
 
@@ -207,15 +172,6 @@ IS_THERE = frozenset({"there", "runs"})
 
 OF_A_MACHINE = frozenset(
     {
-        "firewall",
-        "filter",
-        "queueing",
-        "IPsec policy",
-        "neighbour",
-        "route",
-        "address",
-        "rule of routes",
-        "link",
         "sysctl",
         "machine",
         "service",
@@ -246,10 +202,6 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         if kind in ONLY_NEW:
             found_now = {name: value for name, value in found_now.items() if value not in PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
-        if kind == NEIGHBOUR:
-            was = {name: card.removesuffix(BY_HAND) if name in found_now else card for name, card in was.items()}
-            found_now = {name: card for name, card in found_now.items() if name in was or card.endswith(BY_HAND)}
-            was = {name: was[name] for name in found_now if name in was}
         if kind in ONLY_NOTED:
             found_now = {name: found_now[name] for name in was if name in found_now}
         if kind == "process" and _has_looker_moved(before.facts, facts):
