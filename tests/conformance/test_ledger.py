@@ -12,6 +12,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.recording import Recording
+from activities.shipped_kinds import SHIPPED_KINDS
 from domain.cluster import ClusterSpec, JolokiaEndpoint, KafkaClientSpec
 from domain.contracts import RecordRequest
 from domain.records import (
@@ -146,7 +147,7 @@ class TestClusters:
         await ledger.put_cluster(before(spec), NOW)
         await ledger.create_migration(migration := make_migration(wanted=wanted_of(spec)))
         await ledger.claim(migration.id, "run-1", NOW)
-        environment, recording = ActivityEnvironment(), Recording(Ports(ledger, *[cast("Any", None)] * 5))
+        environment, recording = ActivityEnvironment(), Recording(Ports(ledger, *[cast("Any", None)] * 5, kinds=SHIPPED_KINDS))
         for state in (MigrationState.RUNNING, MigrationState.SUCCEEDED, MigrationState.SUCCEEDED):
             request = RecordRequest(migration_id=migration.id, cluster="orders", generation=1, progress=Progress(state=state))
             await environment.run(recording.record_progress, request)
@@ -163,7 +164,9 @@ class TestClusters:
     ) -> None:
         progress = Progress(state=MigrationState.REVERTED)
         request = RecordRequest(migration_id=migration.id, cluster="orders", generation=1, progress=progress)
-        await ActivityEnvironment().run(Recording(Ports(ledger, *[cast("Any", None)] * 5)).record_progress, request)
+        await ActivityEnvironment().run(
+            Recording(Ports(ledger, *[cast("Any", None)] * 5, kinds=SHIPPED_KINDS)).record_progress, request
+        )
         present = await ledger.cluster("orders")
         assert present is not None
         assert (present.spec, present.revision) == (make_spec(), 1)

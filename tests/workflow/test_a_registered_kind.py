@@ -25,7 +25,7 @@ from domain.configuration.properties import parse
 from domain.contracts import TaskQueue
 from tests.workflow.request_timeouts import GATE, KEY, KINDS, KINDS_AT_WORK, NAME
 
-DEADLINE = 25.0
+DEADLINE = 120.0
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def timeouts(world: Any) -> dict[int, str | None]:
 async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(served: Any, http: httpx.AsyncClient) -> None:
     name, before = served.cluster.spec.name, await timeouts(served)
     put = await http.put(f"/clusters/{name}", json=served.cluster.spec.model_dump(mode="json"))
-    assert put.status_code in {200, 201}, put.text
+    assert put.is_success, put.text
     refused = await http.post("/plans", json={"cluster": name, "kind": "zk-to-kraft", "wanted": {}})
     assert refused.status_code == 422, refused.text
 
@@ -89,7 +89,7 @@ async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(serve
     async def plan() -> dict[str, Any]:
         return dict((await http.get(asked.headers["Location"])).json())
 
-    made = await until(plan, lambda seen: seen.get("plan_hash") is not None)
+    made = (await until(plan, lambda seen: seen["plan"] is not None))["plan"]
     assert (made["kind"], made["gates"], made["restarts"]) == (NAME, [GATE], {f"broker-{i}": 1 for i in (1, 2, 3)})
 
     started = await http.post("/migrations", json={"cluster": name, "kind": NAME, "plan_id": made["id"]})
@@ -99,31 +99,32 @@ async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(serve
     async def migration() -> dict[str, Any]:
         return dict((await http.get(links["self"])).json())
 
-    gate = (await until(migration, lambda seen: seen["gate"] is not None))["gate"]
+    (gate,) = (await until(migration, lambda seen: bool(seen["gates"])))["gates"]
     assert gate["name"] == GATE
     assert [value for value in (await timeouts(served)).values() if value == "45000"] == ["45000"], "the canary alone"
 
-    held = await http.post(links["hold"], json={"reason": "lunch"})
-    assert held.status_code in {200, 202}, held.text
+    held = await http.post(links["self"] + "/hold", json={"reason": "lunch"})
+    assert held.is_success, held.text
     await until(migration, lambda seen: seen["state"] == "held")
-    resumed = await http.post(links["resume"], json={"reason": "back"})
-    assert resumed.status_code in {200, 202}, resumed.text
-    await until(migration, lambda seen: seen["state"] != "held" and seen["gate"] is not None)
+    resumed = await http.post(links["self"] + "/resume", json={"reason": "back"})
+    assert resumed.is_success, resumed.text
+    await until(migration, lambda seen: seen["state"] != "held" and bool(seen["gates"]))
 
     body = {"gate": GATE, "decision": "approve", "reason": "the canary is well", "evidence_hash": gate["evidence_hash"]}
     approved = await http.post(links["approvals"], json=body)
-    assert approved.status_code in {200, 202}, approved.text
-    await until(migration, lambda seen: seen["steps"]["done"] >= 2)
+    assert approved.is_success, approved.text
+    await until(migration, lambda seen: seen["progress"]["done"] == 2 and bool(seen["gates"]))
+    assert [value for value in (await timeouts(served)).values() if value == "45000"] == ["45000"] * 2
 
     back = await http.post(links["rollback"], json={"reason": "too long for clients", "accept_loss": []})
-    assert back.status_code in {200, 202}, back.text
+    assert back.is_success, back.text
     ended = await until(migration, lambda seen: seen["state"] in {"reverted", "failed", "succeeded", "refused"})
     assert ended["state"] == "reverted", ended
     assert await timeouts(served) == before
 
     events = (await http.get(links["events"], params={"limit": 200})).json()["items"]
     kinds = [event["kind"] for event in events]
-    assert {"gate-opened", "held", "approved", "reverting", "reverted"} <= set(kinds)
+    assert {"gate-opened", "held", "approved", "reverted"} <= set(kinds)
     done = [event["data"]["does"] for event in events if event["kind"] == "step-done"]
     assert done[0] == f"Restart broker-1, {KEY} raised"
     assert done[-1].endswith("as-found")
