@@ -6,10 +6,9 @@ import pytest
 
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.causes.reachability import door_of
-from domain.diagnosis.machines.notes import MachineChanges
 from domain.diagnosis.machines.vital_signs import VitalSigns
 from tests.unit.blocked import SOAK, SPEC, found, looked_at, silent
-from tests.unit.conftest import NOW, signs_of
+from tests.unit.conftest import signs_of
 
 NAME, HOST = SPEC.node_name(2), "kafka3"
 
@@ -91,11 +90,3 @@ def test_a_controller_that_listens_at_loopback_only_is_told_with_that() -> None:
     assert f"Its process listens at 127.0.1.1:{controller.port} only" in entry.observed
     assert entry.fix.startswith("A name in `listeners`")
     assert "Restart no other controller before" in entry.fix
-
-
-def test_another_network_card_is_told_with_its_cure_before_all_else() -> None:
-    changes = MachineChanges(since=NOW, changes=("network card that answers for 10.77.0.3 dev eth0: aa:aa → bb:bb",))
-    hints = replace(listening_at("0.0.0.0:29487"), changes={NAME: changes})
-    (entry,) = [one for one in found(silent(SOAK, 2), hints=hints) if one.object == NAME]
-    assert entry.fix.startswith("Another network card answers for that address")
-    assert "aa:aa → bb:bb" in entry.observed
