@@ -56,7 +56,7 @@ async def why_not_paused(
     hook = target.node.driver.configuration_management
     if hook is None:
         return None
-    does_wait = is_new or await _does_wait(target, ports.kinds[request.kind].rolls.restart(request.step.stage))
+    does_wait = await _does_wait(target, ports.kinds[request.kind].rolls.restart(request.step.stage), is_new=is_new)
     try:
         async with asyncio.timeout(None if does_wait else URGENT_SECONDS):
             await _pause(request, target, hook, like, ports)
@@ -71,12 +71,12 @@ async def why_not_paused(
     return None
 
 
-async def _does_wait(target: Target, into: Restart) -> bool:
+async def _does_wait(target: Target, into: Restart, *, is_new: bool) -> bool:
     """The module's docstring says who does not."""
     is_there = await target.driver.read_file(target.node.properties_file) is not None
     if is_there and not (await target.driver.process()).is_running:
         return False
-    return not into.is_restored and target.cluster.spec.role(target.node.id) not in into.urgent
+    return is_new or not (into.is_restored or target.cluster.spec.role(target.node.id) in into.urgent)
 
 
 async def _pause(request: StepRequest, target: Target, hook: ConfigurationManagement, like: FileContent, ports: Ports) -> None:

@@ -34,7 +34,7 @@ async def test_a_topic_that_a_policy_of_the_clusters_own_refuses_is_told(
     if error is None or error.obstacle is Obstacle.POLICY:
         told = await asked
         assert [why.partition(". ")[0] for why in told] == ([f"create topics: {error}"] if error is not None else [])
-        assert all("let pass what is named keeperless-canary-" in why for why in told)
+        assert all("Let the plug-in accept what is named keeperless-canary-" in why for why in told)
         return
     with pytest.raises(Transient, match="no answer in time"):
         await asked

@@ -425,7 +425,7 @@ async def test_a_release_without_a_hook_any_more_says_what_is_left() -> None:
     cluster = scene.copy()
     bare = FakeCluster(fake_spec())
     bare.__dict__.update({**cluster.__dict__, "spec": fake_spec()})
-    with pytest.raises(Unsafe, match=r"Put configuration_management back.*server\.properties\.paused"):
+    with pytest.raises(Unsafe, match=r"Restore configuration_management.*server\.properties\.paused"):
         await release(Scene(bare, LedgerInMemory(bare), scene.request), bare)
     assert marked(bare) == EVERYBODY
 

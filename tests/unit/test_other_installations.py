@@ -46,7 +46,7 @@ def seen_with(owner: str, seconds_ago: int | None) -> Observation:
 
 
 async def test_a_mark_of_a_migration_that_nobody_here_knows_stops_ours() -> None:
-    with pytest.raises(Unsafe, match=r"node 2 was marked at .* by migration theirs, of which this ledger knows nothing"):
+    with pytest.raises(Unsafe, match=r"node 2 was marked at .* by migration theirs, which this ledger does not know"):
         await asked(seen_with("theirs", 10))
 
 

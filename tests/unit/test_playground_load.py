@@ -62,7 +62,7 @@ def test_a_leader_whose_high_watermark_is_not_confirmed_is_asked_again(monkeypat
 
 def test_an_end_that_is_never_told_is_no_complete_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     always = iter(lambda: KafkaError.OFFSET_NOT_AVAILABLE, None)
-    with pytest.raises(Transient, match="the end of t-0 is not told"):
+    with pytest.raises(Transient, match="the end of t-0 is not reported"):
         read_with(monkeypatch, always, 0.2)
 
 
