@@ -11,6 +11,7 @@ from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
+from activities.check_directories import sweep
 from activities.comparison.checking import Checking
 from activities.planning import Planning
 from activities.ports.checks import CheckRunner, MessageRunner
@@ -18,7 +19,6 @@ from activities.ports.ports import Ports
 from activities.queues import Manner, Queue, serve
 from activities.settings import ActivitySettings
 from activities.shipped_kinds import SHIPPED_KINDS
-from activities.workplace import sweep
 from activities.zk_to_kraft.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from console.program import Program, run_program

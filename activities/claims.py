@@ -11,7 +11,7 @@ from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, T
 from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS
 from domain.questions import PlanRequest
 from domain.records import ClusterRecord, EventDraft
-from domain.set_back import KIND, why_set_back
+from domain.restored_history import KIND, why_set_back
 
 
 def elsewhere() -> Transient:

@@ -27,7 +27,7 @@ from domain.records import (
     Progress,
     Waiting,
 )
-from domain.set_back import RunPosition
+from domain.restored_history import RunPosition
 
 
 class TaskQueue(StrEnum):

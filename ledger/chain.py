@@ -12,7 +12,7 @@ from sqlalchemy import RowMapping, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.records import GENESIS_HASH, Event, EventDraft, event_hash
-from domain.set_back import LIKE, OF_A_RUN, STEP_BEGUN, STEP_OVER, ToldByRuns
+from domain.restored_history import LIKE, OF_A_RUN, STEP_BEGUN, STEP_OVER, ToldByRuns
 from ledger.errors import LedgerMisuse
 from ledger.tables import chain_head, events
 
@@ -20,7 +20,7 @@ from ledger.tables import chain_head, events
 async def append(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:
     """Append the drafts whose keys are new, in their order. An event that is there already is left as it is.
 
-    What a run tells under a number that it has told something else under before (`domain.set_back`) is another event.
+    What a run tells under a number that it has told something else under before (`domain.restored_history`) is another event.
     """
     if not drafts:
         return

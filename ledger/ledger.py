@@ -28,7 +28,7 @@ from domain.records import (
     Progress,
     Sample,
 )
-from domain.set_back import ToldByRuns
+from domain.restored_history import ToldByRuns
 from domain.worker_health import WorkerHealth
 from ledger import approvals, chain, clusters, commands, migrations, notes, plans, reports, samples, worker_health
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of

@@ -9,7 +9,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from domain.contracts import CarriedState
 from domain.records import EventDraft
-from domain.set_back import RunPosition
+from domain.restored_history import RunPosition
 from workflows.turns import Turn
 
 RECORD_AGAIN = timedelta(seconds=30)

@@ -4,7 +4,7 @@ import asyncio
 import re
 from contextlib import suppress
 
-from activities.reaching import own_fault
+from activities.own_network import own_fault
 from domain.diagnosis.causes.hints import Serving
 from domain.observed.ensemble import MemberTree, tree_in
 

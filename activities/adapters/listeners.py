@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from activities.own_network import Unresolved, own_fault, resolve
 from activities.ports.kafka import LookedUp
-from activities.reaching import Unresolved, own_fault, resolve
 from domain.errors import Transient
 
 KNOCK_SECONDS = 2.0

@@ -5,7 +5,7 @@ Topics, ACLs and users are removed each by themselves: one kind that cannot be r
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from activities.canaries.perch import Perch, configs_in
+from activities.canaries.canary_broker import Perch, configs_in
 from activities.claims import ensure_not_superseded
 from activities.observing.zookeeper_view import ACL_GROUPS, TOPICS, USER_CONFIGS
 from activities.ports.zookeeper import DeleteZnode, ZooKeeperTree

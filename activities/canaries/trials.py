@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
-from activities.canaries.perch import Perch
+from activities.canaries.canary_broker import Perch
 from activities.observing.zookeeper_view import ACL_GROUPS, TOPICS, USER_CONFIGS
 from domain.canaries import CONFIG, CONFIG_VALUE, Canary
 from domain.errors import Obstacle, Permanent, Transient

@@ -26,7 +26,7 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.canaries.perch import Perch
+from activities.canaries.canary_broker import Perch
 from activities.canaries.removal import left_of, remove
 from activities.canaries.trials import CANARIES
 from activities.claims import cluster_of, ensure_not_superseded

@@ -12,12 +12,12 @@ from uuid import uuid4
 
 from temporalio import activity
 
-from activities.beating import Beat
+from activities.check_directories import enter, sweep
+from activities.check_heartbeat import Beat
 from activities.claims import registered
 from activities.comparison.manifests import compare_with_baseline, keep_baseline
 from activities.ports.checks import MOST_SESSIONS, CheckAttempt, CheckRunner, MessageRunner, session_of
 from activities.ports.ports import Ports
-from activities.workplace import enter, sweep
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.drift.verdicts import told

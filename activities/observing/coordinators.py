@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
+from activities.concurrently import all_of
 from activities.node_files import properties_of
 from activities.observing.zookeeper_view import TOPICS
 from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
 from activities.sessions import session
-from activities.together import all_of
 from domain.observed.coordinators import COORDINATED, Miscount, counters, miscounts
 from domain.records import ClusterRecord
 

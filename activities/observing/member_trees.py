@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
+from activities.concurrently import all_of
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.zookeeper import ZooKeepers
-from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec, Role, servers_in
 from domain.diagnosis.causes.ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
 from domain.errors import KeeperlessError, Obstacle, Transient

@@ -10,7 +10,7 @@ from domain.diagnosis.machines.notes import MachineNote
 from domain.drift.report import CheckName, DriftReport
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress, Sample
-from domain.set_back import ToldByRuns
+from domain.restored_history import ToldByRuns
 
 
 class ArtefactStore(Protocol):

@@ -14,13 +14,13 @@ from functools import partial
 from temporalio import activity
 
 from activities.claims import ensure_not_superseded
+from activities.concurrently import all_of
 from activities.last_words import told_last
 from activities.node_files import write_mark
 from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from activities.rolling.marking import Marked, Target
 from activities.rolling.own_data import OwnData, own_data
-from activities.together import all_of
 from domain.contracts import StepRequest
 from domain.errors import KeeperlessError
 from domain.observed.observation import Observation

@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook
+from activities.own_network import Unresolved, resolve
 from activities.ports.nodes import NodeDrivers
 from activities.ports.ports import Ports
-from activities.reaching import Unresolved, resolve
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
 from domain.configuration.listener_security import LISTENERS
 from domain.diagnosis.machines.standstill_signs import of_standstill

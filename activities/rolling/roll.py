@@ -48,6 +48,7 @@ from functools import partial
 from temporalio import activity
 
 from activities.claims import cluster_to_change, ensure_not_superseded
+from activities.concurrently import all_of
 from activities.heartbeat import heartbeating
 from activities.looking import LastLook, answer_or_silence, last_look, why_not_approved
 from activities.node_files import ensure_unchanged, read_mark, sha256_of
@@ -63,7 +64,6 @@ from activities.rolling.remaining_quorum import why_no_quorum_would_stay
 from activities.rolling.startable import why_not_startable, why_not_startable_as
 from activities.rolling.stops import does_not_stop
 from activities.survey.unapplied import why_not_in_force
-from activities.together import all_of
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import Step

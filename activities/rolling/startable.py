@@ -5,6 +5,7 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 import re
 from collections.abc import Sequence
 
+from activities.concurrently import all_of
 from activities.node_files import properties_of
 from activities.observing.coordinators import counted_by_brokers
 from activities.observing.forgotten_topics import forgotten_topics
@@ -20,7 +21,6 @@ from activities.rolling.marking import Target
 from activities.sessions import session
 from activities.survey.java_trials import try_java
 from activities.survey.start_commands import overrides_of
-from activities.together import all_of
 from domain.checks.acceptance import blockers_in
 from domain.checks.coordinator_counts import miscounted
 from domain.checks.java import unstartable

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from activities.concurrently import all_of
 from activities.node_files import read_mark, sha256_of
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.survey.start_commands import overrides_of
-from activities.together import all_of
 from domain.checks.acceptance import blockers_in
 from domain.checks.unapplied import differing, unapplied
 from domain.cluster import ClusterSpec, NodeSpec

@@ -121,7 +121,7 @@ def _heard_at(activity: PendingActivityInfo) -> datetime | None:
 
 
 def progress_in(details: Payloads) -> tuple[str, datetime | None]:
-    """What an attempt that tells it (`activities.beating`, `activities.heartbeat`) is at, and since when; else nothing."""
+    """What an attempt is at and since when, if its heartbeat says so (`activities.check_heartbeat`); else nothing."""
     try:
         told = json.loads(details.payloads[0].data)
         words = told["at"] if "at" in told else f"{told['stage']}, {told['done']} of {told['total']}"

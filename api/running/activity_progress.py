@@ -78,7 +78,7 @@ async def _how_far(seen: ActivityExecutionDescription, queue: TaskQueue) -> str:
 
 
 def _as_told(told: object) -> str:
-    """How far it is, from the worker's last heartbeat (`activities.beating`); empty while it has told nothing of it."""
+    """How far it is, from the worker's last heartbeat (`activities.check_heartbeat`); empty while it has told nothing of it."""
     if not isinstance(told, dict) or not {"look", "stage", "done", "total"} <= told.keys():
         return ""
     look = f" look {told['look']}," if told["look"] else ""

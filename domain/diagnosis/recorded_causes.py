@@ -13,7 +13,7 @@ from domain.diagnosis.blocker import Blocker, blocker
 from domain.diagnosis.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
 from domain.diagnosis.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, ApprovalState, Command, Event, MigrationRecord, MigrationState, Waiting
-from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
+from domain.restored_history import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
 from domain.waits import KEEPERLESS, WaitReason
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})

@@ -11,7 +11,7 @@ from domain.diagnosis.blocker_codes import MOST_OBSERVED, STEP_FAILING
 from domain.diagnosis.recorded_causes import in_hand
 from domain.policy import pause_after
 from domain.records import Event
-from domain.set_back import STEP_BEGUN, STEP_OVER
+from domain.restored_history import STEP_BEGUN, STEP_OVER
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""

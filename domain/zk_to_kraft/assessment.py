@@ -33,28 +33,28 @@ from domain.zk_to_kraft.comparison import (
     is_look_due,
     newest_of,
 )
+from domain.zk_to_kraft.conditions import GIVEN, Approval, Check, Compared, Terms
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.described import CHECKS, described, ended, withdrawn
 from domain.zk_to_kraft.drift_watch import drifts
 from domain.zk_to_kraft.evidence import evidence_of
-from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
-from domain.zk_to_kraft.foreign import foreign, foreign_cluster
 from domain.zk_to_kraft.guards import release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, TOPIC_IDS, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
+from domain.zk_to_kraft.node_status import gauges_of, is_over, node_statuses, numbers_of, readings_of, steps_of, title_of
+from domain.zk_to_kraft.other_clusters import foreign, foreign_cluster
 from domain.zk_to_kraft.phases import WAY, Phase, phase_of
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
-from domain.zk_to_kraft.sight import gauges_of, is_over, node_statuses, numbers_of, readings_of, steps_of, title_of
-from domain.zk_to_kraft.silence import Silence, zookeeper_silence
 from domain.zk_to_kraft.situation import DualWrite, Situation
 from domain.zk_to_kraft.standstill import Standstill, overdue, standstill
 from domain.zk_to_kraft.steps import FINAL_GATES, LAST_RESORT, GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
+from domain.zk_to_kraft.wait_details import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.waits import ZkWait
+from domain.zk_to_kraft.zookeeper_silence import Silence, zookeeper_silence
 
 
 class Remembered(BaseModel):

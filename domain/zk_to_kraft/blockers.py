@@ -21,7 +21,7 @@ from domain.zk_to_kraft.causes.copy import copy_causes, dual_write_causes
 from domain.zk_to_kraft.causes.nodes import flagless, node_causes, registration_causes
 from domain.zk_to_kraft.causes.znodes import claim_causes, topic_id_causes, without_those_of_a_lost_tree
 from domain.zk_to_kraft.drift_watch import drift_causes
-from domain.zk_to_kraft.foreign import foreign
+from domain.zk_to_kraft.other_clusters import foreign
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.proof import why_not_proven

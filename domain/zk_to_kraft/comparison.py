@@ -15,7 +15,7 @@ from domain.drift.verdicts import blocks, is_of_our_rules, is_usable
 from domain.observed.observation import ControllerZnode, ZooKeeperView
 from domain.policy import CheckPolicy
 from domain.rulings import ReportsOnCopy
-from domain.zk_to_kraft.terms import Compared
+from domain.zk_to_kraft.conditions import Compared
 
 NO_REPORT = "none of this dual write"
 """What evidence says where nothing was compared: also where ZooKeeper is given up, and nothing can be."""

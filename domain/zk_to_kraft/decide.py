@@ -50,10 +50,10 @@ from collections.abc import Callable, Sequence
 from domain.decisions import Decision, Intent, Step
 from domain.waits import WaitReason
 from domain.zk_to_kraft import forward, way_back
+from domain.zk_to_kraft.conditions import Terms
 from domain.zk_to_kraft.guards import wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Situation
-from domain.zk_to_kraft.terms import Terms
 
 Rule = Callable[[Situation, Terms], Decision | None]
 

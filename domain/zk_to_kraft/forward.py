@@ -6,6 +6,7 @@ from domain.decisions import Decision, Done, Gate, Revert, Step, Wait
 from domain.health.canary_debt import CanaryDebt
 from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
+from domain.zk_to_kraft.conditions import GIVEN, Check, Compared, Terms
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, STAGE_ORDER, in_mode, is_edited, is_quorum_healthy_without, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
@@ -20,7 +21,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import GIVEN, Check, Compared, Terms
 from domain.zk_to_kraft.waits import ZkWait
 
 

@@ -3,6 +3,7 @@
 from domain.decisions import Decision, Gate, Intent, Step, Wait
 from domain.health.canary_debt import CanaryDebt
 from domain.waits import WaitReason
+from domain.zk_to_kraft.conditions import GIVEN, Terms
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -15,7 +16,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import GIVEN, Terms
 from domain.zk_to_kraft.waits import ZkWait
 
 DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.FENCED)

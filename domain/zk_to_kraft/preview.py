@@ -17,10 +17,10 @@ from domain.policy import MigrationPolicy
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.rolling.change import Files, Making, Sources, WantedFile
 from domain.zk_to_kraft.failed_elections import MEND_FEATURE
-from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.losses import drift_of, losses_of, never_written, topics_losing_ids
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.other_clusters import why_not_removed
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from domain.decisions import Decision, Done, Step
 from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
+from domain.zk_to_kraft.conditions import Terms
 from domain.zk_to_kraft.guards import in_mode, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
@@ -23,7 +24,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import NodeStage, StepAction
-from domain.zk_to_kraft.terms import Terms
 from domain.zk_to_kraft.waits import ZkWait
 
 OUTCOME = "ZOOKEEPER"

@@ -31,9 +31,9 @@ from activities.adapters.check_runner import EngineRunner
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
+from activities.check_directories import sweep
 from activities.observing.present_ensemble import said_of_itself, zxid_in
 from activities.ports.zookeeper import ZooKeepers
-from activities.workplace import sweep
 from activities.zk_to_kraft.rehearsal import trial
 from activities.zk_to_kraft.rehearsal.messages import COPY, Order
 from activities.zk_to_kraft.rehearsal.program import new_cluster_id

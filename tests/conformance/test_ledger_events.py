@@ -14,7 +14,7 @@ from sqlalchemy import exc, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.records import Event, EventDraft, MigrationRecord, MigrationState, Progress
-from domain.set_back import ToldByRuns
+from domain.restored_history import ToldByRuns
 from ledger import chain
 from ledger.database import Database, Timeouts
 from ledger.errors import LedgerMisuse, LedgerUnavailable, NoSuchMigration

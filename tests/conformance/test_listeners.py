@@ -18,8 +18,8 @@ import pytest
 
 from activities.adapters.listeners import TcpListeners
 from activities.observing.addresses import knocked_at
+from activities.own_network import resolve
 from activities.ports.kafka import LookedUp
-from activities.reaching import resolve
 from activities.zk_to_kraft.window.strangers import answering
 from domain.errors import Obstacle, Transient
 from playground.fakes.cluster import FakeCluster

@@ -22,10 +22,10 @@ from activities.diagnosis.find_blockers import Blocking, _as_seen_before
 from activities.diagnosis.machine_notes import MachineNotes, look_here
 from activities.observing import forgotten_topics, member_trees
 from activities.observing.observe import observe
+from activities.own_network import Unresolved
 from activities.ports.kafka import LookedUp
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
-from activities.reaching import Unresolved
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft import lookups as migration_lookups
 from domain.cluster import ZooKeeperMemberSpec, host_and_port

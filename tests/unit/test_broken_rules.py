@@ -17,12 +17,12 @@ from domain.errors import Unsafe
 from domain.health.canary_debt import CanaryDebt
 from domain.waits import WaitReason
 from domain.zk_to_kraft import forward, way_back
+from domain.zk_to_kraft.conditions import Approval, Compared, Terms
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Situation
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import Approval, Compared, Terms
 from tests.unit import test_decide_exhaustive, test_way_back_exhaustive
 from tests.unit.well_situations import (
     FINAL,

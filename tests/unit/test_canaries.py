@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.canaries import perch
+from activities.canaries import canary_broker as perch
 from activities.canaries import trying as canaries
 from activities.node_files import read_mark
 from activities.ports.kafka import Led

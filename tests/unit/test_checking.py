@@ -13,7 +13,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.message_runner import MessageEngine
-from activities.beating import Beat
+from activities.check_heartbeat import Beat
 from activities.comparison.checking import Checking
 from activities.observing.observe import observe
 from activities.zk_to_kraft.metadata_check import IN_VAIN, LOOKS

@@ -10,6 +10,7 @@ import pytest
 from domain.decisions import Decision, Done, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.health.canary_debt import CanaryDebt
 from domain.waits import WaitReason
+from domain.zk_to_kraft.conditions import GIVEN, Approval, Check, Compared, Terms
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -25,7 +26,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 from domain.zk_to_kraft.waits import ZkWait
 from tests.unit.walk_of_situations import (
     BOOL,

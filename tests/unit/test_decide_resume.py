@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from domain.decisions import Decision, Done, Gate, Step, Wait
+from domain.zk_to_kraft.conditions import Approval, Compared, Terms
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
@@ -26,7 +27,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import NodeStage, StepAction
-from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 MODE_OF_STAGE = {
     NodeStage.ZOOKEEPER: BrokerMode.ZOOKEEPER,

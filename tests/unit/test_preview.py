@@ -12,6 +12,7 @@ from domain.decisions import Done, Intent, Step
 from domain.health.files import Restoration, restoration_of
 from domain.observed.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.rolling.change import Files, NodeFile
+from domain.zk_to_kraft.conditions import Terms
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
@@ -35,7 +36,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import NodeStage, StepAction
-from domain.zk_to_kraft.terms import Terms
 from tests.unit.conftest import (
     BROKER_STAGE,
     CLUSTER_ID,

@@ -10,9 +10,9 @@ import pytest
 
 from activities.adapters.machine_doctor import LinuxDoctor
 from activities.looking import LastLook
+from activities.own_network import Resolved
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
-from activities.reaching import Resolved
 from activities.rolling import remaining_nodes
 from activities.rolling.startable import _why_not_its_program, why_not_startable
 from activities.shipped_kinds import SHIPPED_KINDS

@@ -10,12 +10,12 @@ import pytest
 
 from domain.decisions import Done, Gate, Intent, Refuse, Revert, Step, Wait
 from domain.waits import WaitReason
+from domain.zk_to_kraft.conditions import Approval
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication
 from domain.zk_to_kraft.steps import NodeStage, StepAction
-from domain.zk_to_kraft.terms import Approval
 from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.walk_of_situations import (
     BOOL,

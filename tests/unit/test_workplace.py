@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from activities.workplace import enter, sweep
+from activities.check_directories import enter, sweep
 
 REPOSITORY = Path(__file__).parent.parent.parent
 ATTEMPT = """
 import sys
 from pathlib import Path
-from activities.workplace import enter
+from activities.check_directories import enter
 place = enter(Path(sys.argv[1]), "check-1", "killed")
 (place.directory / "look-1" / "log").mkdir(parents=True)
 (place.directory / "look-1" / "log" / "0.log").write_text("SCRAM keys")

@@ -20,11 +20,11 @@ from domain.decisions import Intent, Step
 from domain.errors import Unsafe
 from domain.health.canary_debt import CanaryDebt
 from domain.observed.observation import KafkaView, SharedPartitions
+from domain.zk_to_kraft.conditions import GIVEN, Approval, Check, Compared, Terms
 from domain.zk_to_kraft.invariant import ensure_allowed
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 
 BOOL = (False, True)
 BROKER_STAGES = (None, *NodeStage)

@@ -14,7 +14,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from domain.records import EventDraft
-from domain.set_back import KIND
+from domain.restored_history import KIND
 from domain.zk_to_kraft.phases import Phase
 
 

@@ -29,8 +29,8 @@ from activities.adapters.kafka_admin.connections import (
 from activities.adapters.kafka_admin.errors import obstacle_at_one, translated_errors
 from activities.adapters.kafka_admin.metadata import brokers_in, displaced, leaders_of, view_of
 from activities.adapters.kafka_admin.settings import settings_of
+from activities.own_network import Unresolved
 from activities.ports.stores import SecretStore
-from activities.reaching import Unresolved
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import BrokerApart, Obstacle, Transient

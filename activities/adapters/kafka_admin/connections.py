@@ -32,7 +32,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from activities.adapters.kafka_admin.transport import DIRECTLY, Manager
-from activities.reaching import Unresolved, own_fault, words_of
+from activities.own_network import Unresolved, own_fault, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Transient
 from domain.observed.survey import BrokerLogDir, StartedWith

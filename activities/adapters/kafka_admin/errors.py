@@ -24,7 +24,7 @@ from kafka.errors import (
 )
 
 from activities.adapters.kafka_admin.transport import NoConnection
-from activities.reaching import no_tls
+from activities.own_network import no_tls
 from domain.cluster import KafkaClientSpec
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
 from domain.quorum_log.metadata_log import shown as printable

@@ -16,7 +16,7 @@ import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
 from activities.adapters.metrics.page_sizes import MUCH, LastPage
-from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
+from activities.own_network import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
 from domain.diagnosis.logs.redaction import without_secrets
 from domain.errors import Obstacle, Transient

@@ -24,14 +24,14 @@ from uuid import uuid4
 
 from temporalio import activity
 
-from activities.beating import Beat
+from activities.check_directories import enter, sweep
+from activities.check_heartbeat import Beat
 from activities.node_files import METADATA_LOG
 from activities.observing.member_copy import copy_member
 from activities.observing.present_ensemble import present_ensemble
 from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
 from activities.ports.zookeeper import CapturedZnode, ZooKeepers
-from activities.workplace import enter, sweep
 from activities.zk_to_kraft.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.zk_to_kraft.rehearsal.report import equality_of, report_of
 from activities.zk_to_kraft.rehearsal.room_port import RehearsalRoom, RehearsalRooms

@@ -6,7 +6,7 @@ from domain.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen
 from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, Severity
 from domain.rolling.own_file import role_and_ids
-from domain.zk_to_kraft.foreign import CORRECT_SPEC, IDENTITY, foreign_storage
+from domain.zk_to_kraft.other_clusters import CORRECT_SPEC, IDENTITY, foreign_storage
 
 NEWEST_PATCH = 2
 """Of 3.9: the patch release that this product was proven against."""

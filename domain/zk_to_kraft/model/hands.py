@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from domain.decisions import Decision, Gate, Intent, Step, Wait
 from domain.waits import WaitReason
+from domain.zk_to_kraft.conditions import Approval, Compared
 from domain.zk_to_kraft.model.moves import Move, hurt, leaderless, started, stopped
 from domain.zk_to_kraft.model.world import (
     FIRST_CONTROLLER,
@@ -18,7 +19,6 @@ from domain.zk_to_kraft.model.world import (
 )
 from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.terms import Approval, Compared
 from domain.zk_to_kraft.waits import ZkWait
 
 Effect = Callable[[State, Step], State | None]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from domain.zk_to_kraft.conditions import Compared
 from domain.zk_to_kraft.model.world import FIRST_CONTROLLER, Driver, State, Znode, replace
 from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.steps import NodeStage
-from domain.zk_to_kraft.terms import Compared
 
 Move = tuple[str, State]
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from domain.decisions import Intent, Step
+from domain.zk_to_kraft.conditions import Approval, Compared, Terms
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -25,7 +26,6 @@ from domain.zk_to_kraft.situation import (
     Situation,
 )
 from domain.zk_to_kraft.steps import NodeStage
-from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 FIRST_CONTROLLER = 3001
 

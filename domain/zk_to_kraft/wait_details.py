@@ -12,12 +12,12 @@ from domain.rolling.configuration_management import how_to_pause
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.comparison import CopyReports, claim_of, newest_of
+from domain.zk_to_kraft.conditions import Check, Compared, Terms
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.probed import probed
 from domain.zk_to_kraft.reduction import missing_in_zookeeper, situation_of
 from domain.zk_to_kraft.situation import Situation
-from domain.zk_to_kraft.terms import Check, Compared, Terms
 from domain.zk_to_kraft.waits import ZkWait
 
 MAX_OBJECTS = 20
