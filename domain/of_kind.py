@@ -15,6 +15,13 @@ class OfKind(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
+    def __eq__(self, other: object) -> bool:
+        """Read with the kind's own type or not: the same fields are the same."""
+        return isinstance(other, OfKind) and self.model_dump(mode="json") == other.model_dump(mode="json")
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
     @classmethod
     def of(cls, carried: "OfKind") -> Self:
         """The same, with the fields of this kind. Raises `ValidationError` if it is another kind's."""
