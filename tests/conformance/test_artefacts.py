@@ -40,7 +40,7 @@ async def test_of_one_that_was_cleaned_away_it_is_told_what_goes_on_without_it(t
     store = DirectoryArtefacts(tmp_path)
     name, _ = await store.put(b"evidence"), await store.put(b"another")
     (tmp_path / name[:2] / name).unlink()
-    with pytest.raises(Permanent, match=r"it has others\. Was it cleaned.*\? Then put that file back .* compare_messages"):
+    with pytest.raises(Permanent, match=r"it has others\. If it was cleaned.*restore that file.*compare_messages"):
         await store.get(name)
 
 
