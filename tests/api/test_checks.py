@@ -19,6 +19,7 @@ from domain.contracts import ActivityName, CheckOutcome, CheckRequest, TaskQueue
 from domain.drift.rendering import as_text
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from ledger.ledger import SqlLedger
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
@@ -127,7 +128,7 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
         ended = await until(api, url, is_over)
     assert (ended["state"], ended["detail"], ended["report"]["verdict"]) == ("ended", "", "clean")
     assert ended["report"]["links"]["self"] == url
-    assert worker.asked == [CheckRequest(kind="zk-to-kraft", report_id=told["id"], cluster=spec.name)]
+    assert worker.asked == [CheckRequest(kind="zk-to-kraft", report_id=told["id"], cluster=spec.name, policy=ZkToKraftPolicy())]
     assert (await api.http.get(f"/clusters/{spec.name}/checks")).json() == {"items": [ended], "next_cursor": None}
     page = await api.http.get(url, headers={"accept": "text/plain"})
     assert page.text == as_text(report_of(worker.asked[0]))

@@ -336,7 +336,7 @@ async def test_an_unknown_migration_is_not_found(api: Any, expect_problem: Expec
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"gate": "start"}, "gate"),
+        ({"gate": "Start now"}, "gate"),
         ({"decision": "perhaps"}, "decision"),
         ({"reason": ""}, "reason"),
         ({"reason": "a\0b"}, "reason"),

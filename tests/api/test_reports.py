@@ -121,7 +121,7 @@ async def test_a_report_is_the_same_in_a_list_and_alone(api: Any, published: Dri
     listed = (await api.http.get(f"/migrations/{published.migration_id}/reports")).json()
     assert listed == {"items": [single], "next_cursor": None}
     assert DriftReport.model_validate(single | {"first": ()}) == published.model_copy(update={"first": ()})
-    assert single["says"].endswith("do not say the same: 7 differences.")
+    assert single["says"].endswith("disagree: 7 differences.")
     assert single["links"]["self"] == url_of(published)
     assert (await api.http.get(single["links"]["findings"])).status_code == 200
     migration = (await api.http.get(single["links"]["migration"])).json()
