@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kazoo.client import KazooClient
 
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.zk_to_kraft.surveying import with_survey
 from domain.checks.acceptance import blockers_in
 from domain.cluster import BrokerSpec, ClusterSpec
@@ -27,6 +27,7 @@ from domain.observed.observation import Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.steps import KIND
 from playground.by_hand import ByHand
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
@@ -57,7 +58,7 @@ async def look(field: Field, record: ClusterRecord | None = None) -> Observation
     deadline = time.monotonic() + SETTLING
     while True:
         record = record or field.record
-        seen = await with_survey(await observe(record, field.ports, POLICY), record, POLICY, field.ports)
+        seen = await with_survey(await observe_for(KIND, record, field.ports, POLICY), record, POLICY, field.ports)
         if not seen.unanswered:
             return seen
         assert time.monotonic() < deadline, seen.unanswered
@@ -234,7 +235,7 @@ async def test_what_is_wrong_in_a_file_is_found(field: Field, case: str) -> None
 async def test_a_file_that_java_cannot_read_is_a_blocker(field: Field) -> None:
     node = field.cluster.spec.node(2)
     with edited(field, 2, "", "ssl.keystore.location=C:\\users\\kafka.jks"):
-        seen = await observe(field.record, field.ports, POLICY)
+        seen = await observe_for(KIND, field.record, field.ports, POLICY)
         (finding,) = preflight(seen, field.record.spec, POLICY)
     assert (finding.code, finding.severity, finding.object) == ("PF45", Severity.BLOCKER, "files of broker-2")
     assert f"{node.properties_file}, line " in finding.observed

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.observing.observe import observe
+from activities.observing.observe import observe_for
 from activities.zk_to_kraft.surveying import with_survey
 from domain.checks.acceptance import blockers_in
 from domain.decisions import Finding
 from domain.observed.observation import Observation
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.steps import KIND
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
 from playground.secured import Authority, Security
@@ -38,7 +39,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
 async def look(field: Field) -> Observation:
     begun, deadline = time.monotonic(), time.monotonic() + 60
     while True:
-        seen = await with_survey(await observe(field.record, field.ports, POLICY), field.record, POLICY, field.ports)
+        seen = await with_survey(await observe_for(KIND, field.record, field.ports, POLICY), field.record, POLICY, field.ports)
         if not seen.unanswered:
             print(f"a look took {time.monotonic() - begun:.1f} s")
             return seen
