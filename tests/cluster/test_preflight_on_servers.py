@@ -170,7 +170,7 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         "",
         "create.topic.policy.class.name=com.example.NoSuchPolicy",
         {"PF34", "PF39", "PF45"},
-        "in no jar",
+        "neither in a jar",
     ),
     "a policy that they have": (
         1,
