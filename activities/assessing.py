@@ -5,7 +5,7 @@ import time
 
 from temporalio import activity
 
-from activities.claims import cluster_of, registered
+from activities.claims import cluster_of, registered_with_migration
 from activities.diagnosis.machine_notes import MachineNotes
 from activities.heartbeat import heartbeating
 from activities.looking import look_and_decide
@@ -79,8 +79,7 @@ class Assessing:
     @activity.defn(name=ActivityName.OBSERVE)
     async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:
         """What is seen now, for people. Stores nothing."""
-        cluster = await registered(request.cluster, self._ports)
-        migration = await self._ports.ledger.active_migration(request.cluster)
+        cluster, migration = await registered_with_migration(request.cluster, self._ports)
         name = next(iter(self._ports.kinds)) if migration is None else migration.kind
         policy, kind = MigrationPolicy(), self._ports.kinds[name]
         return kind.sight(await observe_for(name, cluster, self._ports, policy), cluster.spec, policy)

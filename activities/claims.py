@@ -10,7 +10,7 @@ from domain.contracts import AssessRequest, StepRequest
 from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient
 from domain.health.visibility import SEES_NOTHING, WHERE_IT_BELONGS
 from domain.questions import PlanRequest
-from domain.records import ClusterRecord, EventDraft
+from domain.records import ClusterRecord, EventDraft, MigrationRecord
 from domain.restored_history import KIND, why_set_back
 
 
@@ -46,9 +46,15 @@ async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> Clus
 
 async def registered(name: str, ports: Ports) -> ClusterRecord:
     """The cluster as it is registered; while a migration is active, as that one sees it."""
+    return (await registered_with_migration(name, ports))[0]
+
+
+async def registered_with_migration(name: str, ports: Ports) -> tuple[ClusterRecord, MigrationRecord | None]:
+    """The same, and the active migration."""
     cluster = await _as_registered(name, ports)
     migration = await ports.ledger.active_migration(name)
-    return cluster if migration is None else ports.kinds[migration.kind].kind.seen_by(migration, cluster)
+    seen = cluster if migration is None else ports.kinds[migration.kind].kind.seen_by(migration, cluster)
+    return seen, migration
 
 
 async def cluster_to_plan(request: PlanRequest, ports: Ports) -> ClusterRecord:

@@ -31,8 +31,11 @@ LOG = "the quorum's log"
 
 
 async def preview(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy, *, for_people: bool) -> RollbackPreview:
-    """What a rollback would do. Only people need to know which znodes would keep every broker from being the controller."""
+    """What a rollback would do. Only people need to know which znodes would keep every broker from being the controller, and
+    what a rollback would lose that is not possible."""
     observation = await observe_for(KIND, cluster, ports)
+    if not for_people and not (refusal := preview_of(observation, cluster.spec, policy, {})).is_possible:
+        return refusal
     files = await read_files(cluster, observation, ports)
     suspects = await _unelectable(cluster, ports) if for_people else ()
     strays, unread = await _strays(observation, cluster, ports)
