@@ -48,6 +48,12 @@ KEPT_PATHS = (
 )
 """Of what every broker makes as it starts (ZkData.PersistentZkPaths), that without which something does not work any more:
 watches are set there, and what is made below cannot be made without its parent."""
+BROKER_CONFIGS = "/config/brokers"
+TOPIC_CONFIGS = "/config/topics"
+USER_CONFIGS = "/config/users"
+IP_CONFIGS = "/config/ips"
+QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
+ACL_GROUPS = "/kafka-acl/Group"
 
 
 async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
@@ -206,20 +212,3 @@ async def missing_paths(tree: ZooKeeperTree) -> tuple[str, ...]:
     """Parents that Kafka keeps, and that somebody has deleted."""
     found = await tree.get_many(KEPT_PATHS)
     return tuple(path for path, znode in zip(KEPT_PATHS, found, strict=True) if znode is None)
-
-
-BROKER_CONFIGS = "/config/brokers"
-
-
-TOPIC_CONFIGS = "/config/topics"
-
-
-USER_CONFIGS = "/config/users"
-
-
-IP_CONFIGS = "/config/ips"
-
-
-QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
-
-ACL_GROUPS = "/kafka-acl/Group"

@@ -10,25 +10,13 @@ from domain.observed.survey import Override, StartedWith, Unapplied
 from domain.redaction import is_shown, shown_name
 
 CODE = "PF44"
-
-
 PART = "the values that brokers run with"
-
-
 PROVIDED = "${"
 """Of a value that a config provider gives (KIP-421): the process has what it was resolved to."""
-
-
 SAME_ID = {"node.id": "broker.id", "broker.id": "node.id"}
 """Of which Kafka makes the one of the other (KafkaConfig.populateSynonyms)."""
-
-
 HIDDEN = "a value that is not shown"
-
-
 EXPECTED = "a restart applies only the migration's own lines"
-
-
 FIX = (
     "Put those lines back as they were, in the file and in whatever writes it. If they are meant, first restart {} yourself "
     "and check that it serves."

@@ -15,6 +15,7 @@ BY_NUMBER = re.compile(r"\d+(\.\d+){2,}=")
 """A part of a name that has no name of its own, and that Java writes otherwise."""
 LOGIN = "sasl.jaas.config"
 NAMED_IN_JAAS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+LISTENERS = ("advertised.listeners", "listeners")
 
 
 def inter_broker_listener(properties: Mapping[str, str]) -> str:
@@ -83,6 +84,3 @@ def principal_at(protocol: str, properties: Mapping[str, str], found: ListenerSe
     if found.certificate is None or rules != "DEFAULT" or BY_NUMBER.search(found.certificate.subject):
         return None
     return f"User:{found.certificate.subject}"
-
-
-LISTENERS = ("advertised.listeners", "listeners")

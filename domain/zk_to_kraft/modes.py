@@ -46,10 +46,6 @@ class ControllerMode(StrEnum):
     UNKNOWN = "unknown"
 
 
-NOT_SERVING = frozenset({"in-transition", "interrupted", "down"})
-"""Modes in which a node is known not to serve."""
-
-
 MODE_OF_STAGE: dict[NodeStage, set[BrokerMode | ControllerMode]] = {
     NodeStage.ZOOKEEPER: {BrokerMode.ZOOKEEPER},
     NodeStage.MIGRATION: {BrokerMode.HYBRID, ControllerMode.MIGRATING},
