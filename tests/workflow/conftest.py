@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
+import httpx
 import pytest
 from playwright.async_api import Browser, async_playwright
 from temporalio.api.enums.v1 import EventType
@@ -49,13 +50,17 @@ from activities.previewing import Previewing
 from activities.recording import Recording
 from activities.rolling.configuration_management import ConfigurationManaging
 from activities.rolling.roll import Rolling
+from activities.settings import ActivitySettings
 from activities.shipped_kinds import SHIPPED_KINDS
-from activities.worker import watch_activities
+from activities.worker import cluster_activities, watch_activities
 from activities.zk_to_kraft.provisioning import Provisioning
 from activities.zk_to_kraft.starting import Starting
 from activities.zk_to_kraft.window.leaving import Leaving
 from activities.zk_to_kraft.window.pace import Pace as WindowPace
 from activities.zk_to_kraft.window.wiping import Wiping
+from api.app import create_app
+from api.running.temporal import Temporal
+from api.settings import ApiSettings
 from domain.contracts import (
     WORKFLOW_TYPE,
     ApprovalMessage,
@@ -69,6 +74,7 @@ from domain.contracts import (
     workflow_id,
 )
 from domain.decisions import Step
+from domain.kinds import Kinds
 from domain.observed.observation import PartitionFault
 from domain.plans import Plan
 from domain.policy import AcceptedFinding
@@ -82,6 +88,7 @@ from domain.records import (
     OpenGate,
     Progress,
 )
+from domain.shipped_kinds import SHIPPED_KINDS as SHIPPED_TO_API
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
 from domain.zk_to_kraft.steps import GateName, StepAction
@@ -279,6 +286,17 @@ class World:
             )
             await self.workers.enter_async_context(worker)
 
+    async def start_product_workers(self) -> None:
+        """Workflow and activity workers that serve all that the product's do, for the kinds of the ports."""
+        await self.start_workflow_worker()
+        notes = await self.workers.enter_async_context(MachineNotes(self.ports, SpecDrivers()))
+        for queue, activities in (
+            (TaskQueue.CLUSTER, cluster_activities(self.ports, ActivitySettings(), notes)),
+            (TaskQueue.WATCH, watch_activities(self.ports, notes)),
+        ):
+            worker = Worker(self.client, task_queue=queue, activities=activities, interceptors=[FailureTranslator()])
+            await self.workers.enter_async_context(worker)
+
     async def close(self) -> None:
         for handle in self.handles:
             with suppress(RPCError):  # It has ended.
@@ -429,6 +447,16 @@ class World:
         assert outcome.is_done, outcome.blocked
 
     # ---- what people see ----
+
+    async def until_answer(
+        self, look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callable[[dict[str, Any]], bool]
+    ) -> dict[str, Any]:
+        """Ask over HTTP until an answer is right."""
+        deadline = time.monotonic() + DEADLINE
+        while not is_right(seen := await look()):
+            assert time.monotonic() < deadline, seen
+            await asyncio.sleep(0.1)
+        return seen
 
     async def until(self, what: Callable[[], Awaitable[T]], seconds: float = DEADLINE) -> T:
         """Poll until `what` gives something true. A disk that many share may keep the ledger waiting in between."""
@@ -727,6 +755,27 @@ def world(make_world: Callable[..., World]) -> World:
 def small(make_world: Callable[..., World]) -> World:
     """Three brokers and one controller: the same code in fewer steps."""
     return make_world(controllers=1)
+
+
+@pytest.fixture
+def kinds() -> Kinds:
+    """What the API is given. A module may have others."""
+    return SHIPPED_TO_API
+
+
+@pytest.fixture
+async def http(
+    tmp_path: Path, temporal: WorkflowEnvironment, ledger: SqlLedger, kinds: Kinds
+) -> AsyncIterator[httpx.AsyncClient]:
+    """The API on the world's own ledger and Temporal."""
+    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=0.5)  # type: ignore[arg-type]
+    address = temporal.client.service_client.config.target_host
+    app = create_app(settings, Temporal({"target_host": address}), kinds=kinds)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=60) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

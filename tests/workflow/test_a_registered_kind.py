@@ -1,67 +1,29 @@
 """A kind of migration that only this folder has (`request_timeouts`) is registered, and led over HTTP through plan, step, gate,
 hold, approval and rollback, by the real workflow and the real activities. No file of the product knows it."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker
 
-from activities.adapters.nodes.drivers import SpecDrivers
-from activities.diagnosis.machine_notes import MachineNotes
-from activities.failures import FailureTranslator
-from activities.settings import ActivitySettings
-from activities.worker import cluster_activities, watch_activities
-from api.app import create_app
-from api.running.temporal import Temporal
-from api.settings import ApiSettings
 from domain.configuration.properties import parse
-from domain.contracts import TaskQueue
+from domain.kinds import Kinds
 from tests.workflow.request_timeouts import GATE, KEY, KINDS, KINDS_AT_WORK, NAME
-
-DEADLINE = 120.0
 
 
 @pytest.fixture
-async def http(tmp_path: Path, temporal: WorkflowEnvironment, ledger: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """The API, which is given this kind and no other."""
-    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=0.5)  # type: ignore[arg-type]
-    address = temporal.client.service_client.config.target_host
-    app = create_app(settings, Temporal({"target_host": address}), kinds=KINDS)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=60) as client,
-    ):
-        yield client
+def kinds() -> Kinds:
+    """This kind and no other."""
+    return KINDS
 
 
 @pytest.fixture
 async def served(world: Any) -> Any:
     """A world whose activity workers are given this kind and no other."""
     world.ports = replace(world.ports, kinds=KINDS_AT_WORK)
-    await world.start_workflow_worker()
-    notes = await world.workers.enter_async_context(MachineNotes(world.ports, SpecDrivers()))
-    for queue, activities in (
-        (TaskQueue.CLUSTER, cluster_activities(world.ports, ActivitySettings(), notes)),
-        (TaskQueue.WATCH, watch_activities(world.ports, notes)),
-    ):
-        worker = Worker(world.client, task_queue=queue, activities=activities, interceptors=[FailureTranslator()])
-        await world.workers.enter_async_context(worker)
+    await world.start_product_workers()
     return world
-
-
-async def until(look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    deadline = time.monotonic() + DEADLINE
-    while not is_right(seen := await look()):
-        assert time.monotonic() < deadline, seen
-        await asyncio.sleep(0.1)
-    return seen
 
 
 async def timeouts(world: Any) -> dict[int, str | None]:
@@ -89,7 +51,7 @@ async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(serve
     async def plan() -> dict[str, Any]:
         return dict((await http.get(asked.headers["Location"])).json())
 
-    made = (await until(plan, lambda seen: seen["plan"] is not None))["plan"]
+    made = (await served.until_answer(plan, lambda seen: seen["plan"] is not None))["plan"]
     assert (made["kind"], made["gates"], made["restarts"]) == (NAME, [GATE], {f"broker-{i}": 1 for i in (1, 2, 3)})
 
     started = await http.post("/migrations", json={"cluster": name, "kind": NAME, "plan_id": made["id"]})
@@ -99,26 +61,26 @@ async def test_a_kind_of_ones_own_is_planned_held_approved_and_rolled_back(serve
     async def migration() -> dict[str, Any]:
         return dict((await http.get(links["self"])).json())
 
-    (gate,) = (await until(migration, lambda seen: bool(seen["gates"])))["gates"]
+    (gate,) = (await served.until_answer(migration, lambda seen: bool(seen["gates"])))["gates"]
     assert gate["name"] == GATE
     assert [value for value in (await timeouts(served)).values() if value == "45000"] == ["45000"], "the canary alone"
 
     held = await http.post(links["self"] + "/hold", json={"reason": "lunch"})
     assert held.is_success, held.text
-    await until(migration, lambda seen: seen["state"] == "held")
+    await served.until_answer(migration, lambda seen: seen["state"] == "held")
     resumed = await http.post(links["self"] + "/resume", json={"reason": "back"})
     assert resumed.is_success, resumed.text
-    await until(migration, lambda seen: seen["state"] != "held" and bool(seen["gates"]))
+    await served.until_answer(migration, lambda seen: seen["state"] != "held" and bool(seen["gates"]))
 
     body = {"gate": GATE, "decision": "approve", "reason": "the canary is well", "evidence_hash": gate["evidence_hash"]}
     approved = await http.post(links["approvals"], json=body)
     assert approved.is_success, approved.text
-    await until(migration, lambda seen: seen["progress"]["done"] == 2 and bool(seen["gates"]))
+    await served.until_answer(migration, lambda seen: seen["progress"]["done"] == 2 and bool(seen["gates"]))
     assert [value for value in (await timeouts(served)).values() if value == "45000"] == ["45000"] * 2
 
     back = await http.post(links["rollback"], json={"reason": "too long for clients", "accept_loss": []})
     assert back.is_success, back.text
-    ended = await until(migration, lambda seen: seen["state"] in {"reverted", "failed", "succeeded", "refused"})
+    ended = await served.until_answer(migration, lambda seen: seen["state"] in {"reverted", "failed", "succeeded", "refused"})
     assert ended["state"] == "reverted", ended
     assert await timeouts(served) == before
 

@@ -1,69 +1,27 @@
 """A migration as a person leads it: every call over HTTP, with the real workflow and the real activities behind the door."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker
 
-from activities.adapters.nodes.drivers import SpecDrivers
-from activities.diagnosis.machine_notes import MachineNotes
-from activities.failures import FailureTranslator
-from activities.settings import ActivitySettings
-from activities.worker import cluster_activities, watch_activities
-from api.app import create_app
-from api.running.temporal import Temporal
-from api.settings import ApiSettings
-from domain.contracts import TaskQueue
 from domain.plans import MOVED
 from domain.zk_to_kraft.phases import Phase
 from playground.wanted import before
 
-DEADLINE = 90.0
 WITHIN = 2.0
 """Seconds in which a migration is accepted."""
 
 
 @pytest.fixture
-async def http(tmp_path: Path, temporal: WorkflowEnvironment, ledger: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """The API on the world's own ledger and Temporal."""
-    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=0.5)  # type: ignore[arg-type]
-    app = create_app(settings, Temporal({"target_host": temporal.client.service_client.config.target_host}))
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=60) as client,
-    ):
-        yield client
-
-
-@pytest.fixture
 async def served(small: Any) -> Any:
     """A world whose activity workers serve all that the product's do."""
-    await small.start_workflow_worker()
-    settings = ActivitySettings()
-    notes = await small.workers.enter_async_context(MachineNotes(small.ports, SpecDrivers()))
-    for queue, served in (
-        (TaskQueue.CLUSTER, cluster_activities(small.ports, settings, notes)),
-        (TaskQueue.WATCH, watch_activities(small.ports, notes)),
-    ):
-        worker = Worker(small.client, task_queue=queue, activities=served, interceptors=[FailureTranslator()])
-        await small.workers.enter_async_context(worker)
+    await small.start_product_workers()
     return small
-
-
-async def until(look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    deadline = time.monotonic() + DEADLINE
-    while not is_right(seen := await look()):
-        assert time.monotonic() < deadline, seen
-        await asyncio.sleep(0.1)
-    return seen
 
 
 async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, http: httpx.AsyncClient) -> None:
@@ -77,7 +35,7 @@ async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, ht
     async def migration() -> dict[str, Any]:
         return dict((await http.get(links["self"])).json())
 
-    held = await until(migration, lambda seen: seen["state"] == "held")
+    held = await served.until_answer(migration, lambda seen: seen["state"] == "held")
     assert (held["phase"], held["intent"]) == ("BROKERS_TO_KRAFT", "forward")
     preview = (await http.get(links["rollback_preview"])).json()
     print("steps:", *[step["what"] for step in preview["steps"]], sep="\n  ")
@@ -91,13 +49,13 @@ async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, ht
     async def commands() -> dict[str, Any]:
         return {item["reason"]: item for item in (await http.get(links["commands"])).json()["items"]}
 
-    refused = (await until(commands, lambda seen: seen["too slow"]["status"] != "pending"))["too slow"]
+    refused = (await served.until_answer(commands, lambda seen: seen["too slow"]["status"] != "pending"))["too slow"]
     assert preview["preview_hash"] in refused["refused_because"]
     assert (await migration())["state"] == "held", "a refused rollback changes nothing"
 
     asked = await http.post(links["rollback"], json={"reason": "enough", "preview_hash": preview["preview_hash"]})
     assert asked.status_code == 202, asked.text
-    ended = await until(migration, lambda seen: seen["ended_at"] is not None)
+    ended = await served.until_answer(migration, lambda seen: seen["ended_at"] is not None)
     assert (ended["state"], ended["intent"], ended["outcome"]) == ("reverted", "revert", "ZOOKEEPER")
     assert (await commands())["enough"]["status"] == "delivered"
     too_late = await http.post(links["rollback"], json={"reason": "again", "preview_hash": preview["preview_hash"]})
@@ -116,14 +74,14 @@ async def test_what_has_touched_nothing_is_ended_without_accepting_a_loss(
     async def migration() -> dict[str, Any]:
         return dict((await http.get(links["self"])).json())
 
-    held = await until(migration, lambda seen: seen["state"] == "held")
+    held = await served.until_answer(migration, lambda seen: seen["state"] == "held")
     assert held["phase"] == "PREFLIGHT"
     preview = (await http.get(links["rollback_preview"])).json()
     assert (preview["is_possible"], preview["steps"], preview["losses"], preview["files"]) == (True, [], [], [])
     bound_to = {"preview_hash": preview["preview_hash"]} if is_bound else {"accept_loss": []}
     asked = await http.post(links["rollback"], json={"reason": "not today", **bound_to})
     assert asked.status_code == 202, asked.text
-    ended = await until(migration, lambda seen: seen["ended_at"] is not None)
+    ended = await served.until_answer(migration, lambda seen: seen["ended_at"] is not None)
     assert (ended["state"], ended["outcome"]) == ("reverted", "ZOOKEEPER")
 
 
@@ -136,11 +94,13 @@ async def started(http: httpx.AsyncClient, world: Any, **more: Any) -> dict[str,
     return dict(answer.json())
 
 
-async def read_until(http: httpx.AsyncClient, url: str, is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+async def read_until(
+    world: Any, http: httpx.AsyncClient, url: str, is_right: Callable[[dict[str, Any]], bool]
+) -> dict[str, Any]:
     async def look() -> dict[str, Any]:
         return dict((await http.get(url)).json())
 
-    return await until(look, is_right)
+    return await world.until_answer(look, is_right)
 
 
 async def test_a_migration_that_is_accepted_names_what_it_does_next(served: Any, http: httpx.AsyncClient) -> None:
@@ -148,7 +108,7 @@ async def test_a_migration_that_is_accepted_names_what_it_does_next(served: Any,
     plan = await served.plan()
     pause = served.kafka.pause("view")
     told = await started(http, served, plan_id=plan.id)
-    first = await read_until(http, told["links"]["self"], lambda seen: seen["state"] == "running")
+    first = await read_until(served, http, told["links"]["self"], lambda seen: seen["state"] == "running")
     pause.may_go_on.set()
     for seen in (told, first):
         assert (seen["in_hand"]["action"], seen["in_hand"]["nodes"]) == ("observe", ["cluster"])
@@ -162,7 +122,7 @@ async def test_a_cluster_that_has_moved_on_ends_as_refused(served: Any, http: ht
     file = await driver.read_file(node.properties_file)
     await driver.write_file(node.properties_file, replace(file, content=file.content + b"num.partitions=7\n"))
     told = await started(http, served, plan_id=plan.id)
-    ended = await read_until(http, told["links"]["self"], lambda seen: seen["ended_at"] is not None)
+    ended = await read_until(served, http, told["links"]["self"], lambda seen: seen["ended_at"] is not None)
     assert (ended["state"], ended["in_hand"], ended["waiting"]) == ("refused", None, None)
     assert (MOVED, f"broker-{node.id}: properties file") in {(f["code"], f["object"]) for f in ended["findings"]}
     blockers = (await http.get(ended["links"]["blockers"])).json()
