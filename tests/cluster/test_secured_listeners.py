@@ -77,7 +77,7 @@ NAMED = (
     ("certificate of controller-3002", "truststores of broker-2, broker-3, controller-3001"),
     ("certificate of controller-3003", "valid until"),
     ("certificate of controller-3003", "it is for node, 127.0.0.2"),
-    ("certificate of controller-3003", "truststores of broker-1 lead to none"),
+    ("certificate of controller-3003", "truststores of broker-1 contain no authority that signed it"),
     ("broker-2 at 127.0.0.1", "Invalid username or password"),
     ("login of broker-3 to CONTROLLER", "user platform is unknown to controller-3003"),
     ("login of broker-2 to CONTROLLER", "its password differs from the one at controller-3001, controller-3002"),
