@@ -1,4 +1,4 @@
-"""What we keep beside a node's properties file: all that we have overwritten, and the mark of the last roll.
+"""Where a node keeps its data, and what we keep beside its properties file: what was overwritten, and the last roll's mark.
 
     /etc/kafka/server.properties
     /etc/kafka/.keeperless/server.properties.original-<sha256>     bytes, mode and owner as they were before a migration
@@ -15,6 +15,7 @@ before and what the file was to become, and what was there is kept before it cha
 """
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pydantic import ValidationError
@@ -202,3 +203,30 @@ def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:
             f"{path} was changed from outside while it was being rolled (sha256 {sha256[:12]}…). It is not overwritten. "
             "Restore what this migration wrote, or make your change before the migration starts."
         )
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`log_dirs`: all that the node uses, or is said to use. `metadata_dir`: the one that holds the quorum's log."""
+
+    log_dirs: tuple[str, ...]
+    metadata_dir: str
+
+    @property
+    def metadata_log(self) -> str:
+        return f"{self.metadata_dir}/{METADATA_LOG}"
+
+
+async def storage_of(driver: NodeDriver, node: NodeSpec) -> Storage:
+    """A file that was written by hand may name others than the specification does: both count."""
+    file = await driver.read_file(node.properties_file)
+    return storage_in(file.content.decode(ENCODING) if file is not None else "", node)
+
+
+def storage_in(text: str, node: NodeSpec) -> Storage:
+    """The same, of a file that is not written yet."""
+    properties = parse(text)
+    named = properties.get("log.dirs") or properties.get("log.dir") or ""
+    own = [path.strip().rstrip("/") for path in named.split(",") if path.strip()] or list(node.log_dirs)
+    metadata_dir = properties.get("metadata.log.dir", "").strip().rstrip("/") or own[0]
+    return Storage(tuple(dict.fromkeys((*own, *node.log_dirs, metadata_dir))), metadata_dir)

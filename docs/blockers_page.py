@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from domain.diagnosis.blocker_codes import CODES
+from domain.diagnosis.blocker import CODES
 from domain.diagnosis.logs.catalogue import KAFKA, Told
 from domain.diagnosis.logs.endings import CURT, CUT_OFF, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.migration_lines import MIGRATION

@@ -7,8 +7,7 @@ from itertools import groupby
 from pydantic import BaseModel, ConfigDict
 
 from domain.clocks import is_over
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import MACHINE, MOST_OBSERVED
+from domain.diagnosis.blocker import MACHINE, MOST_OBSERVED, Blocker, blocker
 
 FRESH = timedelta(seconds=30)
 """A worker that has not beaten for longer has ended, is cut off from the ledger, or its event loop is blocked."""

@@ -32,7 +32,7 @@ from activities.observing.epochs import Rule, rule_of
 from activities.observing.observe import observe_for
 from activities.observing.zookeeper_view import view_of
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.starting import Starting
 from activities.zk_to_kraft.window.leaving import Leaving

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark.job import SecretRef
 from spark.session.private import write_private_once
-from spark.session.profile import Profile
+from spark.session.server import Profile
 
 STATE = Path.home() / ".local" / "state" / "keeperless"
 

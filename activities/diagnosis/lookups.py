@@ -26,8 +26,7 @@ from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.kinds import Lookups
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperServers
-from activities.sessions import session
+from activities.ports.zookeeper import ZooKeeperServers, session
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.diagnosis.causes.hints import Asked, Hints, Serving, settled
 from domain.diagnosis.logs.layouts import in_kafkas_layout

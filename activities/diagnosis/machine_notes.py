@@ -24,7 +24,7 @@ from activities.observing.node_survey import CannotLook, run_program
 from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.configuration.properties import ENCODING, parse
 from domain.diagnosis.machines.notes import (

@@ -9,13 +9,12 @@ from functools import partial
 
 from activities.diagnosis.brokers import written
 from activities.observing.coordinators import made_at
-from activities.observing.forgotten_topics import forgotten_topics
 from activities.observing.in_time import in_time
 from activities.observing.member_trees import ALL_SECONDS, differing_trees, torn_trees
+from activities.observing.topics import forgotten_topics
 from activities.observing.zookeeper_view import BROKER_CONFIGS, IP_CONFIGS, json_object, missing_paths
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import Znode, ZooKeepers, ZooKeeperServers, ZooKeeperTree
-from activities.sessions import session
+from activities.ports.zookeeper import Znode, ZooKeepers, ZooKeeperServers, ZooKeeperTree, session
 from domain.cluster import host_and_port, servers_in
 from domain.diagnosis.causes.case import Case
 from domain.diagnosis.causes.hints import ConnectionLimit, Hints, Pace, Serving, limits_in

@@ -6,8 +6,7 @@ from activities.concurrently import all_of
 from activities.node_files import properties_of
 from activities.observing.zookeeper_view import TOPICS
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree
-from activities.sessions import session
+from activities.ports.zookeeper import ZooKeeperTree, session
 from domain.observed.coordinators import COORDINATED, Miscount, counters, miscounts
 from domain.records import ClusterRecord
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from activities.node_files import storage_of
 from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver
-from activities.storage import storage_of
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.kafka_properties import CLASSES_OF_CONTROLLERS
 from domain.configuration.listener_security import inter_broker_listener, principal_of, protocol_of

@@ -19,7 +19,7 @@ from activities.observing.standbys import with_standbys
 from activities.observing.zookeeper_view import view_of
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
 from domain.observed.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView

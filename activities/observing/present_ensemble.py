@@ -13,8 +13,7 @@ import asyncio
 from dataclasses import dataclass
 
 from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
-from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
-from activities.sessions import session
+from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree, session
 from domain.cluster import servers_in
 from domain.errors import Transient
 from domain.records import ClusterRecord

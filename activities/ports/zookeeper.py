@@ -1,6 +1,7 @@
 """ZooKeeper: its tree, and its servers one by one."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -125,3 +126,13 @@ class CapturedZnode:
 
 
 Captured = AsyncIterator[tuple[CapturedZnode, ...]]
+
+
+@asynccontextmanager
+async def session(zookeepers: ZooKeepers, cluster: ClusterRecord) -> AsyncIterator[ZooKeeperTree]:
+    """Closed whatever happens."""
+    tree = await zookeepers.connect(cluster)
+    try:
+        yield tree
+    finally:
+        await tree.close()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from activities.node_files import properties_of
 from activities.observing.addresses import given_addresses
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from domain.checks.seen import some
 from domain.cluster import NodeSpec
 from domain.configuration.listener_security import inter_broker_listener

@@ -19,7 +19,7 @@ from activities.node_files import (
 )
 from activities.ports.nodes import FileContent, NodeDriver
 from activities.ports.ports import Ports
-from activities.rolling.serving import ensure_nobody_serves
+from activities.rolling.processes import ensure_nobody_serves
 from domain.canaries import is_anything_made
 from domain.cluster import NodeSpec, Role
 from domain.configuration.file_changes import changes

@@ -58,11 +58,10 @@ from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
 from activities.rolling.pauses import PauseMeter
+from activities.rolling.processes import does_not_stop
 from activities.rolling.proving import Proof, Rolled, prove
-from activities.rolling.remaining_nodes import why_others_do_not_get_on
-from activities.rolling.remaining_quorum import why_no_quorum_would_stay
+from activities.rolling.remaining_nodes import why_no_quorum_would_stay, why_others_do_not_get_on
 from activities.rolling.startable import why_not_startable, why_not_startable_as
-from activities.rolling.stops import does_not_stop
 from activities.survey.unapplied import why_not_in_force
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest

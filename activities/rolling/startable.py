@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from activities.concurrently import all_of
 from activities.node_files import properties_of
 from activities.observing.coordinators import counted_by_brokers
-from activities.observing.forgotten_topics import forgotten_topics
 from activities.observing.node_survey import CannotLook, start_place
 from activities.observing.observe import installed_jars
+from activities.observing.topics import forgotten_topics
 from activities.observing.zookeeper_view import BROKER_IDS, cluster_id_in
 from activities.on_node.look_at_start import FILTERED
 from activities.on_node.watch_process import ends_by
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
+from activities.ports.zookeeper import session
 from activities.rolling.inter_broker import why_others_not_found
 from activities.rolling.marking import Target
-from activities.sessions import session
 from activities.survey.java_trials import try_java
 from activities.survey.start_commands import overrides_of
 from domain.checks.acceptance import blockers_in

@@ -17,12 +17,11 @@ from pathlib import Path
 
 from activities.comparison.capturing import crawl
 from activities.comparison.log_copy import copy_log
+from activities.node_files import storage_of
 from activities.observing.zookeeper_view import claim_and_offset
 from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree
-from activities.sessions import session
-from activities.storage import storage_of
+from activities.ports.zookeeper import ZooKeeperTree, session
 from domain.cluster import ControllerSpec
 from domain.drift.report import CheckName, Cut
 from domain.errors import Transient

@@ -16,13 +16,12 @@ from pathlib import Path
 from activities.comparison.capturing import crawl
 from activities.comparison.log_copy import copy_log
 from activities.comparison.reporting import kept_of, nothing, report_of
+from activities.node_files import storage_of
 from activities.observing.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
 from activities.ports.checks import CheckAttempt, CheckRunner, Claimed, Comparison, TellProgress
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import Captured
+from activities.ports.zookeeper import Captured, session
 from activities.rulings import copy_reports
-from activities.sessions import session
-from activities.storage import storage_of
 from activities.zk_to_kraft.consistent_cut import active_controller
 from domain.cluster import ControllerSpec
 from domain.contracts import CheckRequest

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look_at_log_dir
+from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look_at_log_dir, storage_of
 from activities.ports.nodes import FileContent, NodeDriver, NodeDrivers
-from activities.storage import storage_of
 from domain.cluster import ControllerSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.errors import Transient

@@ -4,13 +4,12 @@ import asyncio
 import time
 from functools import partial
 
+from activities.node_files import storage_of
 from activities.observing.in_time import in_time
-from activities.observing.topic_ids import topics_on_disk
+from activities.observing.topics import topics_on_disk
 from activities.observing.zookeeper_view import assigned_to
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree
-from activities.sessions import session
-from activities.storage import storage_of
+from activities.ports.zookeeper import ZooKeeperTree, session
 from activities.zk_to_kraft.poison import unreadable_znodes
 from activities.zk_to_kraft.quorum_log import read_on, read_tail
 from activities.zk_to_kraft.suspects import strays_in_log

@@ -8,7 +8,7 @@ from temporalio import activity
 from activities.observing.node_texts import read_files
 from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from activities.zk_to_kraft.poison import unelectable
 from activities.zk_to_kraft.refused_writes import told, writing_of_leader
 from activities.zk_to_kraft.suspects import strays_in_log

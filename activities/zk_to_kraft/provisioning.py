@@ -32,6 +32,7 @@ from activities.node_files import (
     read_mark,
     read_original,
     sha256_of,
+    storage_in,
     write_mark,
 )
 from activities.ports.nodes import FileContent, NodeDriver
@@ -39,8 +40,7 @@ from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data
-from activities.rolling.serving import ensure_nobody_serves
-from activities.storage import storage_in
+from activities.rolling.processes import ensure_nobody_serves
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.configuration.properties import ENCODING, parse
 from domain.contracts import StepOutcome, StepRequest

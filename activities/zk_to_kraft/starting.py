@@ -30,18 +30,17 @@ from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last
 from activities.looking import answer_or_silence, last_look, why_not_approved, why_not_this_step
-from activities.node_files import read_mark, sha256_of, write_mark
+from activities.node_files import read_mark, sha256_of, storage_of, write_mark
 from activities.observing.epochs import rule_of
 from activities.observing.observe import observe_for
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
-from activities.rolling.remaining_quorum import why_no_quorum_would_stay
+from activities.ports.zookeeper import session
+from activities.rolling.processes import does_not_stop
+from activities.rolling.remaining_nodes import why_no_quorum_would_stay
 from activities.rolling.roll import OLD, is_old, seconds_since_boot
 from activities.rolling.startable import why_not_startable
-from activities.rolling.stops import does_not_stop
-from activities.sessions import session
-from activities.storage import storage_of
 from activities.zk_to_kraft.fence import Member, is_fenced, may_start, member_of, revive
 from activities.zk_to_kraft.quorum_log import open_log, read_on
 from domain.contracts import StepOutcome, StepRequest

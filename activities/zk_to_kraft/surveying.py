@@ -14,7 +14,7 @@ from typing import TypeVar
 from activities.observing.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observing.running_values import running_of
 from activities.ports.ports import Ports
-from activities.sessions import session
+from activities.ports.zookeeper import session
 from activities.survey.broker_logins import try_logins
 from activities.survey.canaries import refused_canaries
 from activities.survey.java_trials import trials_of, trials_of_new

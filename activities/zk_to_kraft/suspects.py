@@ -8,15 +8,14 @@ behind. So who seems dead is looked at once more, log end and offset within mome
 import asyncio
 import math
 
+from activities.node_files import storage_of
 from activities.observing.epochs import TOPICS_AT_ONCE
 from activities.observing.in_time import time_for
 from activities.observing.zookeeper_view import TOPICS, claim_and_offset
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
-from activities.sessions import session
-from activities.storage import storage_of
+from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree, session
 from activities.zk_to_kraft.poison import poisoned_znodes, state_paths
 from activities.zk_to_kraft.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import KeeperlessError, Transient

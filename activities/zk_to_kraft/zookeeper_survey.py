@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from activities.observing.coordinators import made_at
 from activities.observing.present_ensemble import lines_of_srvr
-from activities.observing.topic_ids import topic_znodes
+from activities.observing.topics import topic_znodes
 from activities.observing.zookeeper_view import (
     ACL_GROUPS,
     BROKER_CONFIGS,

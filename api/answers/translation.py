@@ -1,7 +1,8 @@
 """How errors of ours, of FastAPI and of Starlette become problems. Decided by class, never by text."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import singledispatch
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -9,10 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from api.answers.field_errors import field_errors
 from api.answers.findings import ArtefactsUnavailable
 from api.answers.links import migration_url
-from api.answers.problems import Problem, ProblemKind, answer_of, invalid_request, retry_later
+from api.answers.problems import FieldError, Problem, ProblemKind, answer_of, invalid_request, retry_later
 from api.running.audit import call_of
 from api.running.observing import NoWorker, ObservationFailed
 from api.running.runs import ClusterHeld
@@ -39,6 +39,42 @@ WHAT_TO_DO = {
     400: "The body cannot be read: send JSON in UTF-8, nested no deeper than its form asks. /openapi.json has the form.",
     413: f"Send no more than {MOST_BODY_MIB} MiB: no specification of a cluster, and nothing else sent here, is larger.",
 }
+
+EXAMPLES = {
+    "a duration: PT5M (five minutes, ISO 8601), or seconds as a number: 300": ("time_delta_type", "time_delta_parsing"),
+    'a list: ["one", "another"]': ("tuple_type", "list_type"),
+    'an object: {"name": "value"}': ("model_attributes_type", "model_type", "dict_type"),
+    'text: "orders"': ("string_type",),
+    "a whole number: 3": ("int_type", "int_parsing", "int_parsing_size", "int_from_float"),
+    "true or false": ("bool_type", "bool_parsing"),
+    "an id (UUID): 01a1f903-3505-72c4-97b0-3c79d6c47662": ("uuid_type", "uuid_parsing"),
+}
+"""What is expected, with the kinds of findings that say that it is not there."""
+EXAMPLE_OF = {kind: f"Expected {what}" for what, kinds in EXAMPLES.items() for kind in kinds}
+EXPECTED = {
+    "missing": "It is missing",
+    "extra_forbidden": "There is no such field: see /openapi.json for the fields that exist",
+    "enum": "Expected {expected}",
+    "literal_error": "Expected {expected}",
+    "union_tag_invalid": "Expected one of {expected_tags} as {discriminator}",
+    "union_tag_not_found": "Expected {discriminator}, which says what it is",
+    "string_pattern_mismatch": "Expected text that matches {pattern}",
+    "greater_than_equal": "Expected {ge} or more",
+    "greater_than": "Expected more than {gt}",
+    "less_than_equal": "Expected {le} or less",
+    "less_than": "Expected less than {lt}",
+    "value_error": "{error}",
+}
+"""The names in braces are what pydantic tells of a finding of that kind."""
+SIZES = {
+    "too_short": ("min_length", "item", "more"),
+    "too_long": ("max_length", "item", "less"),
+    "string_too_short": ("min_length", "character", "more"),
+    "string_too_long": ("max_length", "character", "less"),
+}
+NOT_JSON = "The body is not JSON, at its character {at}: {error}"
+NOT_SAID_TO_BE_JSON = "The body is not read as JSON: send it with the header Content-Type: application/json"
+NO_BODY = "The body is missing: send a JSON object, with the header Content-Type: application/json"
 
 
 @singledispatch
@@ -182,3 +218,43 @@ def _handler() -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
         return answer_of(problem)
 
     return handle
+
+
+def field_errors(findings: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    """Of pydantic's findings as FastAPI gives them: `type`, `loc`, `msg`, `input`, and `ctx` where there is more to say.
+
+    A list is not told as too short where its items are wrong: pydantic counts only good ones.
+    """
+    above = {tuple(found["loc"][:depth]) for found in findings for depth in range(len(found["loc"]))}
+    return [_field_error(found) for found in findings if found["type"] != "too_short" or tuple(found["loc"]) not in above]
+
+
+def _field_error(found: Mapping[str, Any]) -> FieldError:
+    where, *path = found["loc"]
+    if found["type"] == "json_invalid":
+        error = found["ctx"]["error"].removesuffix(" at")
+        return FieldError(where=where, field="", message=NOT_JSON.format(error=error, at=path[0] + 1))
+    is_whole_body = where == "body" and not path
+    message = _of_body(found) if is_whole_body else _message(found)
+    return FieldError(where=where, field=_dotted(path), message=message)
+
+
+def _of_body(found: Mapping[str, Any]) -> str:
+    """FastAPI reads only what is said to be JSON: all else stays bytes."""
+    if found["type"] == "missing":
+        return NO_BODY
+    return NOT_SAID_TO_BE_JSON if isinstance(found["input"], bytes) else _message(found)
+
+
+def _message(found: Mapping[str, Any]) -> str:
+    kind, told = found["type"], found.get("ctx", {})
+    if kind in SIZES:
+        limit, what, more = SIZES[kind]
+        return f"Expected {told[limit]} {what}{'s' if told[limit] != 1 else ''} or {more}"
+    if kind in EXPECTED:
+        return EXPECTED[kind].format_map(told)
+    return EXAMPLE_OF.get(kind) or str(found["msg"])
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in path)

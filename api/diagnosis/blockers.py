@@ -24,8 +24,7 @@ from api.wiring import Wiring
 from domain.clocks import is_over
 from domain.contracts import ActivityName, TaskQueue
 from domain.diagnosis import pending_tasks, recorded_causes, refused_steps
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import (
+from domain.diagnosis.blocker import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
     NO_WORKER,
@@ -33,6 +32,8 @@ from domain.diagnosis.blocker_codes import (
     PROGRAM_OF,
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
+    Blocker,
+    blocker,
 )
 from domain.diagnosis.causes.case import USUAL_RESTART
 from domain.diagnosis.pending_tasks import PendingTask

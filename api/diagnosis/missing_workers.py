@@ -17,10 +17,10 @@ from api.wiring import Wiring
 from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.diagnosis import pending_tasks
-from domain.diagnosis.blocker import Blocker
-from domain.diagnosis.blocker_codes import (
+from domain.diagnosis.blocker import (
     MOST_OBSERVED,
     PROGRAM_OF,
+    Blocker,
 )
 from domain.diagnosis.machines.bad_signs import signed
 from domain.diagnosis.machines.vital_signs import Sign

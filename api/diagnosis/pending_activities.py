@@ -13,7 +13,7 @@ from api.diagnosis.wrong_workers import FIXES as FIXES_OF_WRONG_WORKERS
 from api.running.observing import fix_in, unforeseen, worded
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import CHECK_TIMEOUT
-from domain.diagnosis.blocker_codes import PROGRAM_OF
+from domain.diagnosis.blocker import PROGRAM_OF
 from domain.diagnosis.pending_tasks import RESET, PendingTask
 from workflows.calls import LOOK_TIMEOUT, RECORD_TIMEOUT
 

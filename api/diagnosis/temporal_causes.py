@@ -11,8 +11,7 @@ from temporalio.service import RPCStatusCode
 
 from api.running.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.cluster import host_and_port
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import TEMPORAL_UNAVAILABLE
+from domain.diagnosis.blocker import TEMPORAL_UNAVAILABLE, Blocker, blocker
 
 CONNECT_SECONDS = 0.5
 

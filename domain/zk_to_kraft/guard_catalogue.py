@@ -112,7 +112,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{GUARDS}:is_quorum_healthy_without",
             f"{FORWARD}:_controllers",
             f"{FORWARD}:_finalize",
-            "activities.rolling.remaining_quorum:why_no_quorum_would_stay",
+            "activities.rolling.remaining_nodes:why_no_quorum_would_stay",
         ),
         (WaitReason.QUORUM_TOO_THIN, "step-failing"),
     ),

@@ -3,7 +3,7 @@
 Nothing follows from it but an alert: a migration is neither finalised nor led back because of a clock.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,6 +19,10 @@ GF15 = "GF15"
 
 PATIENT = frozenset({WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """Waits that may last for weeks because somebody wants them to."""
+
+MAX_BREAK = timedelta(minutes=1)
+"""Between two looks, for a worker that is replaced, or a look that meets every time limit. Longer, and ZooKeeper may have been
+there meanwhile: then its silence begins anew."""
 
 
 class Standstill(BaseModel):
@@ -71,3 +75,21 @@ def overdue(still: Standstill | None, policy: RollPolicy, now: datetime) -> tupl
         since=still.since,
     )
     return (found,)
+
+
+class Silence(BaseModel):
+    """How long ZooKeeper has been silent, by looks that follow each other: the first that got no answer, and the last."""
+
+    model_config = ConfigDict(frozen=True)
+
+    since: datetime
+    seen_at: datetime
+
+
+def zookeeper_silence(observation: Observation, before: Silence | None) -> Silence | None:
+    """`None` where ZooKeeper has answered. `before`: what the last look knew."""
+    if observation.zookeeper is not None:
+        return None
+    is_unbroken = before is not None and observation.started_at - before.seen_at <= MAX_BREAK
+    since = before.since if before is not None and is_unbroken else observation.ended_at
+    return Silence(since=since, seen_at=observation.ended_at)

@@ -13,9 +13,8 @@ from domain.drift.records import Field, Kind, Rule, Severity
 from domain.drift.report import FindingKind
 from spark.checks.fields import FieldMarks, Mask
 from spark.checks.match import Indices
-from spark.checks.places import places
 from spark.checks.rest import Rest
-from spark.checks.texts import key_texts, row_texts, secrets_in, value_texts
+from spark.checks.texts import key_texts, places, row_texts, secrets_in, value_texts
 from spark.findings import FINDINGS_SCHEMA, MISSING_RULE
 
 NameTopics = Callable[[frozenset[str]], Mapping[str, str]]

@@ -9,9 +9,13 @@ import pyarrow.compute as pc
 
 from domain.drift.normalise import DEFAULT_ENTITY, uuid_text
 from domain.drift.records import Field, FieldType, Kind, Rule
+from domain.drift.znode_paths import own_paths_of
 
 REDACTED = "(redacted)"
 PRESENT = "present"
+
+Origin = tuple[str, int, int]
+"""Segment, batch and `at` of a row."""
 
 
 def key_texts(kind: Kind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
@@ -82,3 +86,23 @@ def row_texts(kind: Kind, rows: pa.Table) -> pa.Array:
     for field in fields:
         parts.extend((f"{field.name}=", pc.fill_null(value_texts(field, rows, nobody), "null"), " "))
     return pc.binary_join_element_wise(*parts[:-1], "")
+
+
+def places(kind: Kind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
+    """One text for each row. `names`: of topics, by id."""
+    origins = zip(*(rows.column(name).to_pylist() for name in ("segment", "batch", "at")), strict=True)
+    keys = zip(*(rows.column(field.name).to_pylist() for field in kind.keys), strict=True)
+    return pa.array([_place(kind, key, origin, names) for key, origin in zip(keys, origins, strict=True)], pa.string())
+
+
+def _place(kind: Kind, key: tuple[object, ...], origin: Origin, names: Mapping[str, str]) -> str:
+    segment, batch, at = origin
+    if segment and not segment.startswith("snapshot."):
+        return f"{segment} at byte {batch}, offset {at}"
+    place = _znode(kind, key, names) + (f" mzxid {hex(at)}" if at >= 0 else "")
+    return f"{place}, {segment} at byte {batch}" if segment else place
+
+
+def _znode(kind: Kind, key: tuple[object, ...], names: Mapping[str, str]) -> str:
+    """The one that is the row's own, as Kafka spells it."""
+    return next(iter(own_paths_of(kind.name, key, names)), "a topic without a name")

@@ -8,9 +8,12 @@ Every client is closed, whatever happens: one that is not asks its server once m
 minutes for a server that is dead by then.
 """
 
+import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import grpc
@@ -21,9 +24,10 @@ from pyspark.sql.connect.client.core import RpcDeadlines
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 
+import domain
+import spark
 from domain.errors import KeeperlessError, Permanent, Transient
 from spark.session.endpoint import Endpoint
-from spark.session.shipping import ship_code
 
 USER = "keeperless"
 """The same in every attempt: a session is known by user and id."""
@@ -38,6 +42,8 @@ BETWEEN_TWO_STATES = (
     "SPARK_CONNECT_ILLEGAL_STATE.STATE_CONSISTENCY_EXECUTION_STATE_TRANSITION_INVALID_OPERATION_STATUS_MISMATCH"
 )
 REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+PACKAGES = (domain, spark)
 
 
 def new_session_id() -> str:
@@ -148,3 +154,20 @@ def _channel(endpoint: Endpoint, session_id: str) -> DefaultChannelBuilder:
 
 def _patience() -> DefaultPolicy:
     return DefaultPolicy(max_retries=MAX_RETRIES, max_backoff=MAX_BACKOFF_MILLISECONDS)
+
+
+def ship_code(session: SparkSession) -> None:
+    """For this session only: two versions of us can use one Spark."""
+    with tempfile.TemporaryDirectory(prefix="keeperless-code-") as folder:
+        archive = Path(folder) / "keeperless.zip"
+        write_code(archive)
+        session.addArtifacts(str(archive), pyfile=True)
+
+
+def write_code(archive: Path) -> None:
+    """The packages as they lie here, importable from the zip."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as code:
+        for package in PACKAGES:
+            root = Path(str(package.__file__)).parent
+            for path in sorted(root.rglob("*.py")):
+                code.write(path, str(path.relative_to(root.parent)))

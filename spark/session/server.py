@@ -20,12 +20,12 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
 from domain.errors import Permanent, Transient
 from spark.session.endpoint import Endpoint
-from spark.session.profile import Profile
 
 LOOPBACK = "127.0.0.1"
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -61,6 +61,21 @@ appender.console.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c{1}: %m%n%e
 logger.started.name = org.apache.spark.sql.connect.service.SparkConnectServer
 logger.started.level = info
 """
+
+
+class Profile(StrEnum):
+    """What the JVM of an embedded Spark is tuned for."""
+
+    SMALL = "small"
+    """Up to some 200,000 partitions: starts fast, takes little memory; its code is half as fast once there is a lot to do."""
+    LARGE = "large"
+    """Beyond: optimised code, and a collector that uses all cores."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        if self is Profile.SMALL:
+            return ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss4m")
+        return ("-XX:+UseParallelGC", "-Xss4m")
 
 
 @dataclass(frozen=True)

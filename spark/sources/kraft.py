@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from domain.drift import normalise
 from domain.drift.digests import Digester
@@ -20,18 +22,20 @@ from domain.drift.records import KINDS, PARTITION, TOPIC
 from domain.errors import Permanent
 from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_files import TOPICS, Bulk, LogFiles, bulk_of, files_before, grouped
-from spark.codec.metadata_partitions import partitions_of
+from spark.codec.metadata_partitions import UUID_BYTES, Lists, Partitions, partitions_of
 from spark.codec.metadata_records import Frames, decoded, place_of
 from spark.codec.metadata_schema import SCHEMAS
 from spark.job import KraftFiles
+from spark.rows import journal_schema_of, schema_of
 from spark.sources.kraft_image import Image, Version
 from spark.sources.kraft_partitions import Ops, born_after, refuse_twice, settled
 from spark.sources.kraft_replay import Replay, frames_between, log_of
-from spark.sources.kraft_rows import journal_of, partition_rows, rows_of
 from spark.sources.source import Rows, Split
 
 TAIL = "tail"
 Stamp = tuple[tuple[int, int], ...]
+
+BATCH_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -191,3 +195,53 @@ def _names(checkpoint: Path | None, spans: tuple[tuple[int, int], ...]) -> Calla
         return found
 
     return lambda id_: names().get(id_)
+
+
+def rows_of(kind: str, versions: Sequence[Version]) -> list[Rows]:
+    """Rows at the cut, in batches."""
+    parts = (versions[at : at + BATCH_ROWS] for at in range(0, len(versions), BATCH_ROWS))
+    return [Rows(kind, _batch(schema_of(kind), kind, part, [])) for part in parts]
+
+
+def journal_of(kind: str, versions: Sequence[Version]) -> list[Rows]:
+    """Versions after the cut, in batches."""
+    parts = (versions[at : at + BATCH_ROWS] for at in range(0, len(versions), BATCH_ROWS))
+    return [
+        Rows(kind, _batch(journal_schema_of(kind), kind, part, [[v.values is None for v in part]]), is_journal=True)
+        for part in parts
+    ]
+
+
+def _batch(schema: pa.Schema, kind: str, versions: Sequence[Version], more: list[list[bool]]) -> pa.RecordBatch:
+    absent = (None,) * len(KINDS[kind].values)
+    told = [(*v.key, *(absent if v.values is None else v.values), *v.origin) for v in versions]
+    columns: list[Sequence[Any]] = [*zip(*told, strict=True), *more]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def partition_rows(partitions: Partitions) -> list[Rows]:
+    """All at once, without a Python object for any of them."""
+    if not len(partitions):
+        return []
+    ids = pa.py_buffer(np.ascontiguousarray(partitions.topic_ids))
+    columns = [
+        pa.FixedSizeBinaryArray.from_buffers(pa.binary(UUID_BYTES), len(partitions), [None, ids]),
+        pa.array(partitions.numbers),
+        _lists(partitions.replicas),
+        _lists(partitions.adding),
+        _lists(partitions.removing),
+        pa.array(partitions.leaders),
+        _lists(partitions.isr),
+        pa.array(partitions.leader_epochs),
+        pa.array(partitions.recovery),
+        pa.repeat(pa.scalar(partitions.file), len(partitions)),
+        pa.array(partitions.batch),
+        pa.array(partitions.offsets),
+    ]
+    return [Rows(PARTITION.name, pa.RecordBatch.from_arrays(columns, schema=schema_of(PARTITION.name)))]
+
+
+def _lists(lists: Lists) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(lists.offsets.astype(np.int32)), pa.array(lists.values))

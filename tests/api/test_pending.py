@@ -38,8 +38,8 @@ from api.diagnosis.pending_activities import task_of
 from api.diagnosis.workflow_task_failures import words_of
 from api.running.observing import ObservationFailed, _told
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
-from domain.diagnosis import blocker_codes, pending_tasks
-from domain.diagnosis.blocker import Blocker
+from domain.diagnosis import pending_tasks
+from domain.diagnosis.blocker import STEP_FAILING, Blocker
 from domain.errors import Transient
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
@@ -199,7 +199,7 @@ async def test_an_activity_that_somebody_completed_by_hand_is_told_with_who_did(
         )
         given.result.payloads.add(metadata={"encoding": b"json/plain"}, data=b'{"ok": true}')
         await temporal_client.workflow_service.respond_activity_task_completed_by_id(given)
-        (entry,) = await told(api, record, lambda keys: (blocker_codes.STEP_FAILING, "the migration's workflow") in keys)
+        (entry,) = await told(api, record, lambda keys: (STEP_FAILING, "the migration's workflow") in keys)
         assert f"completed by {IDENTITY}" in entry.observed
         assert f"temporal workflow reset --workflow-id '{record.workflow_id}'" in entry.fix
 
@@ -213,7 +213,7 @@ async def test_a_result_that_the_runs_worker_cannot_read_is_one_of_another_relea
     newer = Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[of_a_newer_release], identity="7@upgraded")
     async with leading(temporal_client, Asking, identity="8@forgotten"), newer:
         record = await migrating(api)
-        (entry,) = await told(api, record, lambda keys: (blocker_codes.STEP_FAILING, "the migration's workflow") in keys)
+        (entry,) = await told(api, record, lambda keys: (STEP_FAILING, "the migration's workflow") in keys)
     assert "the result of an activity that ran on 7@upgraded cannot be read by 8@forgotten" in entry.observed
     assert "did not restart keeperless-workflows" in entry.fix
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from activities.observing.node_texts import read_files
-from activities.observing.topic_ids import topic_znodes, topics_on_disk
-from activities.sessions import session
+from activities.observing.topics import topic_znodes, topics_on_disk
+from activities.ports.zookeeper import session
 from domain.decisions import Wait
 from domain.rulings import Ruling
 from domain.topic_ids import cure_of_no_id, put_back

@@ -18,8 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.storage import storage_of
+from activities.node_files import FENCED_META, META, METADATA_LOG, storage_of
 from activities.zk_to_kraft.quorum_log import open_log, read_on
 from activities.zk_to_kraft.suspects import strays_in_log
 from domain.observed.observation import MigrationGauge

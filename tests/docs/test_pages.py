@@ -12,7 +12,7 @@ from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
-from domain.diagnosis.blocker_codes import CODES
+from domain.diagnosis.blocker import CODES
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration

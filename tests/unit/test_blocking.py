@@ -20,7 +20,7 @@ from activities.adapters.nodes.local import LocalMachine
 from activities.diagnosis import brokers, lookups, machine_notes, machines, metadata, nodes_to_ask
 from activities.diagnosis.find_blockers import Blocking, _as_seen_before
 from activities.diagnosis.machine_notes import MachineNotes, look_here
-from activities.observing import forgotten_topics, member_trees
+from activities.observing import member_trees, topics
 from activities.observing.observe import observe
 from activities.own_network import Unresolved
 from activities.ports.kafka import LookedUp
@@ -948,7 +948,7 @@ async def lagging(leader: int) -> FakeCluster:
 async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_until_the_copy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forgotten_topics, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(topics, "SETTLED_SECONDS", 0.0)
     cluster = FakeCluster()
     cluster.faults.remembered_topics = {"refunds"}
     (entry,) = [e for e in (await found(cluster)).blockers if e.code == "GF02"]

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from activities.other_installations import ensure_sole_leader
+from activities.looking import ensure_sole_leader
 from domain.contracts import AssessRequest
 from domain.errors import Unsafe
 from domain.observed.observation import Observation

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from activities.rolling.remaining_quorum import why_no_quorum_would_stay
+from activities.rolling.remaining_nodes import why_no_quorum_would_stay
 from domain.contracts import StepOutcome
 from domain.errors import Obstacle, Transient
 from domain.zk_to_kraft.steps import NodeStage

@@ -9,8 +9,8 @@ from domain.rulings import GivenApproval, Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import Remembered, assess
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
+from domain.zk_to_kraft.standstill import MAX_BREAK, Silence
 from domain.zk_to_kraft.steps import LAST_RESORT, GateName
-from domain.zk_to_kraft.zookeeper_silence import MAX_BREAK, Silence
 from tests.unit.conftest import NOW, Point, cluster_spec, observation
 
 SPEC = cluster_spec()

@@ -49,8 +49,7 @@ from activities.ports.zookeeper import ZooKeeperTree
 from activities.rolling.roll import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.zk_to_kraft.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
 from activities.zk_to_kraft.refused_writes import told
-from activities.zk_to_kraft.window.draining import Drain
-from activities.zk_to_kraft.window.flushing import Waiting, until_flushed
+from activities.zk_to_kraft.window.flushing import Drain, Waiting, until_flushed
 from activities.zk_to_kraft.window.half_written import complete_half_written
 from activities.zk_to_kraft.window.last_refusals import LastRefusals
 from activities.zk_to_kraft.window.member_logs import MemberLogs

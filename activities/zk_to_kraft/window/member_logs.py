@@ -4,7 +4,7 @@ A record counts for the cluster once a majority of the voters has it (raft). So 
 majority that can; and what only a minority has written never happened: not even a migration that one of them made final.
 """
 
-from activities.storage import storage_of
+from activities.node_files import storage_of
 from activities.zk_to_kraft.fence import Member, each
 from activities.zk_to_kraft.quorum_log import Reading, open_log, read_on, read_tail
 from domain.errors import Unsafe

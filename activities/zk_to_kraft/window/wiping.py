@@ -24,10 +24,10 @@ from activities.node_files import (
     look_at_log_dir,
     mark_path,
     read_mark,
+    storage_of,
 )
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
-from activities.storage import storage_of
 from activities.zk_to_kraft.fence import Member, is_dead, members_of
 from domain.cluster import BrokerSpec
 from domain.contracts import StepOutcome, StepRequest

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from domain.clocks import is_over
 from domain.cluster import servers_in
-from domain.diagnosis.blocker import Blocker
-from domain.diagnosis.blocker_codes import MACHINE
+from domain.diagnosis.blocker import MACHINE, Blocker
 from domain.diagnosis.causes.case import EXPLAINED_BY, SLOW, Case, Cause
 from domain.diagnosis.causes.members import moved
 from domain.diagnosis.causes.reachability import listening, owned_by

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from domain.checks.seen import some
 from domain.cluster import address_at, address_in, addresses_of, host_and_port, host_of, servers_in
 from domain.configuration.listener_security import LISTENERS
-from domain.diagnosis.blocker_codes import MACHINE
+from domain.diagnosis.blocker import MACHINE
 from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.logs.catalogue import KAFKA
 from domain.diagnosis.logs.lines import all_found, lately

@@ -5,15 +5,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from activities.observing.node_survey import CannotLook, disk_ids, run_program
-from activities.observing.zookeeper_view import TOPICS, json_object
+from activities.observing.zookeeper_view import DELETE_TOPICS, TOPICS, json_object
 from activities.on_node import command_of
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree
-from activities.sessions import session
+from activities.ports.zookeeper import ZooKeeperTree, session
 from domain.cluster import BrokerSpec
 from domain.errors import KeeperlessError
 from domain.observed.topic_directories import DiskIds, TopicOnDisk, TopicZnode, on_disk
 from domain.records import ClusterRecord
+
+SETTLED_SECONDS = 1.0
+"""Brokers hear of a deletion in order within moments."""
 
 
 async def topic_znodes(tree: ZooKeeperTree, names: Iterable[str]) -> tuple[TopicZnode, ...]:
@@ -46,3 +48,24 @@ async def _disk_of(broker: BrokerSpec, ports: Ports, topic_ids: Mapping[str, str
     except (CannotLook, KeeperlessError):
         return None
     return disk_ids(answer["without_id"], answer["topic_ids"], topic_ids)
+
+
+async def forgotten_topics(cluster: ClusterRecord, ports: Ports) -> tuple[str, ...]:
+    """Topics that brokers serve and ZooKeeper has forgotten: somebody has deleted their znodes, which deletes no topic.
+
+    While ZooKeeper has the metadata nobody sees it: brokers go by what they heard when they started. Whoever restarts hears of
+    the topic no more, and takes its replicas for strays; and the copy leaves it out.
+
+    By what one broker knows, before and after ZooKeeper is looked at: what is made or deleted meanwhile is none of them."""
+    client = await ports.kafka.open_client(cluster)
+    try:
+        brokers = await client.alive()
+        known = set(await client.topics(brokers[0])) if brokers else set()
+        async with session(ports.zookeepers, cluster) as tree:
+            kept = {*(await tree.children(TOPICS) or ()), *(await tree.children(DELETE_TOPICS) or ())}
+        if not known - kept:
+            return ()
+        await asyncio.sleep(SETTLED_SECONDS)
+        return tuple(sorted((known - kept).intersection(await client.topics(brokers[0]))))
+    finally:
+        await client.close()
