@@ -1,7 +1,7 @@
 """The page of the preflight's checks, made from its catalogue."""
 
 from domain.checks.acceptance import IDENTITY_CODES
-from domain.checks.seen import Check
+from domain.checks.check import Check
 from domain.decisions import Severity
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 

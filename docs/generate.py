@@ -16,7 +16,7 @@ from docs.blockers_page import blockers
 from docs.checks_page import checks
 from docs.cluster_page import cluster
 from domain.cluster import Role
-from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
+from domain.drift.records import COMPARED_KINDS, KINDS, Field, RowKind, Rule
 from domain.pages import docs_of
 from domain.rolling.change import Sources
 from domain.shipped_kinds import SHIPPED_KINDS
@@ -179,7 +179,7 @@ def drift_kinds() -> str:
     return "\n".join(parts)
 
 
-def _kind_of_row(kind: Kind) -> str:
+def _kind_of_row(kind: RowKind) -> str:
     keys = [f"| `{key.name}` | `{key.type}` | key | - | {key.means} |" for key in kind.keys]
     values = [
         f"| `{value.name}` | `{value.type}` | `{value.rule}` | {_severity(value)} | {value.means} |" for value in kind.values

@@ -39,6 +39,15 @@ class TaskQueue(StrEnum):
     CHECKS = "checks"
 
 
+PROGRAM_OF: dict[str, str] = {
+    TaskQueue.MIGRATIONS: "keeperless-workflows",
+    TaskQueue.CLUSTER: "keeperless-activities",
+    TaskQueue.WATCH: "keeperless-activities",
+    TaskQueue.CHECKS: "keeperless-checks",
+}
+"""Which program takes the tasks of a queue."""
+
+
 class ActivityName(StrEnum):
     """Activities that every kind has. A kind's own steps name theirs themselves."""
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from domain.drift.records import Field, FieldType, Kind, Rule
+from domain.drift.records import Field, FieldType, RowKind, Rule
 from domain.errors import Permanent
 
 Words = npt.NDArray[np.uint64]
@@ -30,11 +30,11 @@ _PRESENT = np.uint64(1 << 32)
 _LOW_BYTES = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
 
 
-def key_hashes(kind: Kind, batch: pa.RecordBatch | pa.Table) -> Words:
+def key_hashes(kind: RowKind, batch: pa.RecordBatch | pa.Table) -> Words:
     return _absorb_all(np.full(batch.num_rows, _KEY_SALT), kind.keys, batch)
 
 
-def row_hashes(kind: Kind, batch: pa.RecordBatch | pa.Table, keys: Words) -> Words:
+def row_hashes(kind: RowKind, batch: pa.RecordBatch | pa.Table, keys: Words) -> Words:
     """Of what is compared, salted otherwise than `keys`: the two together are 128 bits of a row."""
     compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
     state = keys.copy()

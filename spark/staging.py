@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.drift.digests import DIGEST_BYTES
-from domain.drift.records import KINDS, Kind, Rule
+from domain.drift.records import KINDS, RowKind, Rule
 from domain.errors import Permanent
 from spark.digest import BUCKETS, HASH_VERSION, Words, buckets_of, key_hashes, row_hashes
 from spark.rows import journal_schema_of, schema_of
@@ -162,7 +162,7 @@ def _checked(rows: Rows) -> pa.RecordBatch:
     return rows.batch
 
 
-def _refuse_secrets(kind: Kind, batch: pa.RecordBatch) -> None:
+def _refuse_secrets(kind: RowKind, batch: pa.RecordBatch) -> None:
     for field in kind.values:
         if field.rule is Rule.DIGEST:
             is_digest = pc.match_substring_regex(batch.column(field.name), _REDACTED)
@@ -183,7 +183,7 @@ def _write_file(directory: Path, name: str, kind: str, is_journal: bool, batches
     return StagedFile(path=relative, kind=kind, is_journal=is_journal, rows=table.num_rows, sha256=sha256)
 
 
-def _with_hashes(kind: Kind, table: pa.Table) -> tuple[pa.Table, Words]:
+def _with_hashes(kind: RowKind, table: pa.Table) -> tuple[pa.Table, Words]:
     """Sorted by the key's hash, and so by bucket."""
     keys = key_hashes(kind, table)
     order = np.argsort(keys)

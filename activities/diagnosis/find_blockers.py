@@ -29,7 +29,7 @@ from domain.decisions import Decision, Intent, Label
 from domain.diagnosis.blockers import blockers_of
 from domain.diagnosis.causes.case import USUAL_RESTART, Case
 from domain.diagnosis.causes.hints import Hints, Serving
-from domain.diagnosis.causes.machine import changed_besides
+from domain.diagnosis.causes.with_signs import changed_besides
 from domain.errors import OtherLedger
 from domain.health.liveness import GONE
 from domain.observed.observation import Observation, Unanswered

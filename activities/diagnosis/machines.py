@@ -23,7 +23,7 @@ from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.ports.ports import Ports
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, ZooKeeperSpec, host_and_port
 from domain.diagnosis.causes.hints import MemberFiles, Serving
-from domain.diagnosis.causes.machine import ports_not_bound
+from domain.diagnosis.causes.with_signs import ports_not_bound
 from domain.diagnosis.machines.notes import MachineChanges
 from domain.diagnosis.machines.start_place import StartPlace
 from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns

@@ -10,7 +10,7 @@ from activities.node_files import properties_of
 from activities.observing.addresses import given_addresses
 from activities.ports.ports import Ports
 from activities.ports.zookeeper import session
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import NodeSpec
 from domain.configuration.listener_security import inter_broker_listener
 from domain.errors import KeeperlessError

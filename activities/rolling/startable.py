@@ -22,10 +22,10 @@ from activities.rolling.marking import Target
 from activities.survey.java_trials import try_java
 from activities.survey.start_commands import overrides_of
 from domain.checks.acceptance import blockers_in
+from domain.checks.check import some
 from domain.checks.coordinator_counts import miscounted
 from domain.checks.java import unstartable
 from domain.checks.own_process import beside
-from domain.checks.seen import some
 from domain.checks.service_unit import (
     ending_with,
     filtered,

@@ -22,14 +22,13 @@ from api.running.observing import NoWorker, ObservationFailed, Observer, blocker
 from api.running.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain.clocks import is_over
-from domain.contracts import ActivityName, TaskQueue
+from domain.contracts import PROGRAM_OF, ActivityName, TaskQueue
 from domain.diagnosis import pending_tasks, recorded_causes, refused_steps
 from domain.diagnosis.blocker import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
     NO_WORKER,
     OBSERVATION_FAILED,
-    PROGRAM_OF,
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
     Blocker,

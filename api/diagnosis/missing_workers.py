@@ -15,13 +15,9 @@ from api.diagnosis.temporal_causes import without_matching
 from api.running.temporal import TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain.clocks import is_over
-from domain.contracts import TaskQueue
+from domain.contracts import PROGRAM_OF, TaskQueue
 from domain.diagnosis import pending_tasks
-from domain.diagnosis.blocker import (
-    MOST_OBSERVED,
-    PROGRAM_OF,
-    Blocker,
-)
+from domain.diagnosis.blocker import MOST_OBSERVED, Blocker
 from domain.diagnosis.machines.bad_signs import signed
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.worker_health import WorkerHealth, of_program

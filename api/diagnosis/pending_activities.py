@@ -11,9 +11,8 @@ from temporalio.api.workflow.v1 import PendingActivityInfo
 from api.diagnosis.workflow_task_failures import WHERE
 from api.diagnosis.wrong_workers import FIXES as FIXES_OF_WRONG_WORKERS
 from api.running.observing import fix_in, unforeseen, worded
-from domain.contracts import ActivityName, TaskQueue
+from domain.contracts import PROGRAM_OF, ActivityName, TaskQueue
 from domain.decisions import CHECK_TIMEOUT
-from domain.diagnosis.blocker import PROGRAM_OF
 from domain.diagnosis.pending_tasks import RESET, PendingTask
 from workflows.calls import LOOK_TIMEOUT, RECORD_TIMEOUT
 

@@ -13,8 +13,8 @@ from api.diagnosis.missing_workers import heard_of, in_time, workers_of
 from api.diagnosis.pending import RunSeen
 from api.diagnosis.pollers import refusal
 from api.wiring import Wiring
-from domain.contracts import TaskQueue
-from domain.diagnosis.blocker import MOST_OBSERVED, NO_WORKER, PROGRAM_OF, Blocker, blocker
+from domain.contracts import PROGRAM_OF, TaskQueue
+from domain.diagnosis.blocker import MOST_OBSERVED, NO_WORKER, Blocker, blocker
 from domain.diagnosis.pending_tasks import PendingTask, is_silent, is_untaken
 from domain.worker_health import WorkerHealth
 

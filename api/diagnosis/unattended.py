@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from api.diagnosis.pending import tasks_of
 from api.running.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.diagnosis.blocker import CODES, NO_WORKER, PROGRAM_OF, TEMPORAL_UNAVAILABLE
+from domain.contracts import PROGRAM_OF
+from domain.diagnosis.blocker import CODES, NO_WORKER, TEMPORAL_UNAVAILABLE
 from domain.diagnosis.pending_tasks import PendingTask, is_silent, is_untaken
 from domain.records import ACTIVE_STATES, MigrationRecord, Waiting
 

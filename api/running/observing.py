@@ -19,8 +19,7 @@ from activities.failures import FIX
 from api.answers.links import cluster_url, migration_url
 from api.diagnosis.wrong_workers import OF_ITS_FILES, replaced, wrong_worker_behind
 from api.running.temporal import CALL_LIMIT, Temporal, TemporalRefused, TemporalUnavailable
-from domain.contracts import ActivityName, Payload, TaskQueue
-from domain.diagnosis.blocker import PROGRAM_OF
+from domain.contracts import PROGRAM_OF, ActivityName, Payload, TaskQueue
 from domain.diagnosis.recorded_causes import InHand
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.questions import (

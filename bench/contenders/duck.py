@@ -12,7 +12,7 @@ from bench.contenders import Play
 from bench.contenders.fields import compared
 from bench.raw import KINDS
 from domain.drift import records
-from domain.drift.records import Kind
+from domain.drift.records import RowKind
 
 THREADS = 2
 
@@ -28,7 +28,7 @@ def row_hash_join(inputs: Path, own: Path) -> Iterator[Play]:
     yield _play(inputs, own, lambda _: (["key_hash"], ["row_hash"]))
 
 
-def _play(inputs: Path, own: Path, columns: Callable[[Kind], tuple[Sequence[str], Sequence[str]]]) -> Play:
+def _play(inputs: Path, own: Path, columns: Callable[[RowKind], tuple[Sequence[str], Sequence[str]]]) -> Play:
     connection = duckdb.connect(config={"threads": THREADS, "temp_directory": str(own)})
 
     def play(out: Path) -> dict[str, int]:

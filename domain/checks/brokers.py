@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import islice
 from posixpath import normpath
 
-from domain.checks.seen import (
+from domain.checks.check import (
     MOST_OBJECTS,
     NOT_TOLD,
     Check,

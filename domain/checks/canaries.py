@@ -5,7 +5,7 @@ from itertools import islice
 
 from domain.by_hand.canary_leftovers import removals
 from domain.canaries import PREFIX, WHAT_TO_DO, Canary
-from domain.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zookeeper, unverifiable
+from domain.checks.check import MOST_OBJECTS, Check, Surveyed, of_zookeeper, unverifiable
 from domain.decisions import Finding, Severity
 from domain.observed.survey import ZooKeeperSurvey
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import Check, Surveyed, of_zookeeper
+from domain.checks.check import Check, Surveyed, of_zookeeper
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding
 from domain.observed.coordinators import COORDINATED, Miscount, counters_seen, miscounts

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from domain.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zookeeper, some, unverifiable
+from domain.checks.check import MOST_OBJECTS, Check, Surveyed, of_zookeeper, some, unverifiable
 from domain.decisions import Finding, Severity
 from domain.observed.survey import ClientSession, EnsembleServer, ZooKeeperSurvey
 

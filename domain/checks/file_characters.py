@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import Surveyed, some
+from domain.checks.check import Surveyed, some
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.configuration.odd_characters import CharacterKind, OddCharacter
 from domain.decisions import Finding, Severity

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import Check, Surveyed, some, unverifiable
+from domain.checks.check import Check, Surveyed, some, unverifiable
 from domain.cluster import NodeSpec
 from domain.decisions import Finding, Severity
 from domain.diagnosis.machines.file_owners import Sign

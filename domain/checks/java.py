@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from domain.checks.check import Check, Surveyed, unverifiable
 from domain.checks.file_characters import CODE, of_survey
-from domain.checks.seen import Check, Surveyed, unverifiable
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.decisions import Finding, Severity
 from domain.diagnosis.machines.start_place import JavaTrial

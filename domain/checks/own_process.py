@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from domain.checks.seen import Check, Surveyed, unverifiable
+from domain.checks.check import Check, Surveyed, unverifiable
 from domain.cluster import NodeSpec
 from domain.decisions import Finding, Severity
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from domain.checks.seen import Check, Surveyed, unverifiable
+from domain.checks.check import Check, Surveyed, unverifiable
 from domain.decisions import Finding, Severity
 from domain.diagnosis.machines.start_place import StartPlace, StartUnit
 from domain.diagnosis.machines.vital_signs import MIB

@@ -6,7 +6,7 @@ What each node has for that listener was looked at by itself (`ListenerSecurity`
 import ipaddress
 from collections.abc import Iterator
 
-from domain.checks.seen import Surveyed, some, unverifiable
+from domain.checks.check import Surveyed, some, unverifiable
 from domain.checks.validity import until_finding
 from domain.cluster import ControllerSpec
 from domain.configuration.listener_security import inter_broker_listener, protocol_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import NodeSpec, Role
 from domain.configuration.properties import edit, parse
 from domain.decisions import Finding

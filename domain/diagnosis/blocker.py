@@ -4,7 +4,6 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from domain.contracts import TaskQueue
 from domain.pages import docs_of
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
@@ -25,12 +24,6 @@ CODES: dict[str, str] = {
     OBSERVATION_FAILED: "A worker tried to observe the cluster and could not: what is shown is what the ledger knows.",
     MACHINE: "A node's process is kept from its work by its machine, or by the network there; or something was changed there.",
     COMMAND_PENDING: "A command was sent that the migration has not taken yet.",
-}
-PROGRAM_OF: dict[str, str] = {
-    TaskQueue.MIGRATIONS: "keeperless-workflows",
-    TaskQueue.CLUSTER: "keeperless-activities",
-    TaskQueue.WATCH: "keeperless-activities",
-    TaskQueue.CHECKS: "keeperless-checks",
 }
 MOST_OBSERVED = 1000
 """Characters of what is told of one cause."""

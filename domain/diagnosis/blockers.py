@@ -15,10 +15,10 @@ from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.ensemble import forgotten_causes, pending_causes, zookeeper_causes
 from domain.diagnosis.causes.kafka import kafka_causes
-from domain.diagnosis.causes.machine import with_signs
 from domain.diagnosis.causes.node import node_causes
 from domain.diagnosis.causes.quorum import quorum_causes
 from domain.diagnosis.causes.reachability import without_those_of_another_network, without_those_of_elsewhere
+from domain.diagnosis.causes.with_signs import with_signs
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.waits import WaitReason

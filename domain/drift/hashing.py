@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from domain.drift.records import KINDS, Field, Kind
+from domain.drift.records import KINDS, Field, RowKind
 from domain.drift.report import CheckName, DriftFinding, FindingKind, RecordCounts, Verdict
 
 RULES_VERSION = 1
@@ -56,7 +56,7 @@ def _finding(finding: DriftFinding) -> str:
     return _sha256(finding.model_dump(mode="json", exclude={*PLACES, *passing}))
 
 
-def _kind(kind: Kind) -> object:
+def _kind(kind: RowKind) -> object:
     return {"keys": [_field(f) for f in kind.keys], "values": [_field(f) for f in kind.values], "missing": kind.missing}
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from domain.drift.records import Field, FieldType, Kind, Rule, Severity
+from domain.drift.records import Field, FieldType, RowKind, Rule, Severity
 from domain.drift.report import DriftFinding, FindingKind
 from domain.offsets import GroupOffset, PartitionOffsets
 
@@ -114,7 +114,7 @@ COMPARED = (
     _column("crc", FieldType.LONG, "CRC-32C as the header has it."),
 )
 """What makes a batch the same (rule 2)."""
-BATCH_ROWS = Kind(
+BATCH_ROWS = RowKind(
     BATCH,
     (*_PLACE, _column("base_offset", FieldType.LONG, "Offset of the first record.")),
     (

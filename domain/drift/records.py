@@ -60,7 +60,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Kind:
+class RowKind:
     """One kind of row.
 
     `znode`, `record`: where each side has it. `missing`: severity of a row that one side lacks.
@@ -95,14 +95,14 @@ ORIGIN = (
 )
 """Columns that every row has besides its kind's own: where it was read. A ZooKeeper row's path follows from its key."""
 
-TOPIC = Kind(
+TOPIC = RowKind(
     "topic",
     (_key("topic", "Name."),),
     (_value("topic_id", FieldType.TEXT, Rule.EXACT, "Id, 22 characters of base 64 for URLs."),),
     "/brokers/topics/T",
     "TopicRecord",
 )
-PARTITION = Kind(
+PARTITION = RowKind(
     "partition",
     (
         _key("topic_id", "The topic's id: both sides have it, and it needs no join.", FieldType.UUID),
@@ -120,14 +120,14 @@ PARTITION = Kind(
     "/brokers/topics/T and /brokers/topics/T/partitions/P/state",
     "PartitionRecord, PartitionChangeRecord",
 )
-TOPIC_CONFIG = Kind(
+TOPIC_CONFIG = RowKind(
     "topic-config",
     (_key("topic", "Topic."), _key("name", "Config.")),
     (_value("value", FieldType.TEXT, Rule.EXACT, "Value."),),
     "/config/topics/T",
     "ConfigRecord",
 )
-BROKER_CONFIG = Kind(
+BROKER_CONFIG = RowKind(
     "broker-config",
     (_key("broker", "Broker id; empty for the cluster-wide default."), _key("name", "Config.")),
     (
@@ -137,14 +137,14 @@ BROKER_CONFIG = Kind(
     "/config/brokers/B",
     "ConfigRecord",
 )
-QUOTA = Kind(
+QUOTA = RowKind(
     "quota",
     (_key("entity", "JSON array of [type, name], sorted; name null for the default."), _key("name", "Quota.")),
     (_value("value", FieldType.DOUBLE, Rule.NUMBER, "Value."),),
     "/config/users, /config/clients, /config/users/U/clients, /config/ips",
     "ClientQuotaRecord",
 )
-SCRAM = Kind(
+SCRAM = RowKind(
     "scram",
     (_key("user", "User."), _key("mechanism", "SCRAM-SHA-256 or SCRAM-SHA-512.")),
     (
@@ -156,7 +156,7 @@ SCRAM = Kind(
     "/config/users/U",
     "UserScramCredentialRecord",
 )
-ACL = Kind(
+ACL = RowKind(
     "acl",
     (
         _key("resource_type", "Topic, Group, Cluster, TransactionalId, DelegationToken or User."),
@@ -171,7 +171,7 @@ ACL = Kind(
     "/kafka-acl, /kafka-acl-extended/prefixed",
     "AccessControlEntryRecord",
 )
-PRODUCER_IDS = Kind(
+PRODUCER_IDS = RowKind(
     "producer-ids",
     (_key("scope", "Always `cluster`."),),
     (
@@ -181,7 +181,7 @@ PRODUCER_IDS = Kind(
     "/latest_producer_id_block",
     "ProducerIdsRecord",
 )
-TOKEN = Kind(
+TOKEN = RowKind(
     "token",
     (_key("token", "Keyed digest of the delegation token's id."),),
     (
@@ -195,7 +195,7 @@ TOKEN = Kind(
     "/delegation_token/tokens",
     "DelegationTokenRecord",
 )
-REGISTRATION = Kind(
+REGISTRATION = RowKind(
     "registration",
     (_key("broker", "Broker id, of brokers that run in ZooKeeper mode only: others are in KRaft alone."),),
     (
@@ -206,7 +206,7 @@ REGISTRATION = Kind(
     "RegisterBrokerRecord",
     missing=Severity.WARN,
 )
-CLAIM = Kind(
+CLAIM = RowKind(
     "claim",
     (_key("name", "cluster-id, controller, controller-epoch or migration."),),
     (_value("value", FieldType.TEXT, Rule.EXACT, "What each side says of it."),),
@@ -214,7 +214,7 @@ CLAIM = Kind(
     "meta.properties, the quorum's leader and epoch, ZkMigrationStateRecord",
 )
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, RowKind] = {
     kind.name: kind
     for kind in (TOPIC, PARTITION, TOPIC_CONFIG, BROKER_CONFIG, QUOTA, SCRAM, ACL, PRODUCER_IDS, TOKEN, REGISTRATION, CLAIM)
 }

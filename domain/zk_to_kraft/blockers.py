@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from domain.checks.acceptance import blockers_in
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.decisions import Decision, Revert, Wait
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.blockers import Diagnosis, Search, generic_causes

@@ -1,4 +1,4 @@
-"""What the active controller says of the migration (KRaftMigrationDriver of Kafka 3.9): `catalogue/migration.toml`."""
+"""What the active controller says of the migration (KRaftMigrationDriver of Kafka 3.9): `log_patterns/migration.toml`."""
 
 import re
 

@@ -7,8 +7,8 @@ asked; right before an effect, which looks again without one, those of its check
 from collections.abc import Iterator
 
 from domain.checks.acceptance import marked
+from domain.checks.check import SUPPORTED_RELEASE, Seen, Surveyed
 from domain.checks.file_characters import malformed
-from domain.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding
 from domain.observed.observation import Observation

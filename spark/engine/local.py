@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from domain.errors import Superseded, Transient
-from spark.checks.compare import Compared
+from spark.comparing.compare import Compared
 from spark.conclude import Measured, conclude
 from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.sides import Side, Sources, look_at

@@ -24,8 +24,8 @@ from domain.drift.messages import (
 )
 from domain.drift.report import CheckName, DriftFinding, FindingKind
 from domain.drift.tolerations import Toleration
-from spark.checks.messages import ComparedBatches, compare_batches, finding_table, span_table
 from spark.codec.segment_manifest import BATCH_SCHEMA
+from spark.comparing.messages import ComparedBatches, compare_batches, finding_table, span_table
 from spark.conclude import Measured, conclude
 from spark.findings import in_order, tolerate
 from spark.job import CheckResult

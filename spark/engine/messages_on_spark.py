@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from domain.drift.messages import Span
-from spark.checks.messages import REPLICA, ComparedBatches, compare_batches, span_table
 from spark.codec.segment_manifest import BATCH_SCHEMA
+from spark.comparing.messages import REPLICA, ComparedBatches, compare_batches, span_table
 from spark.engine.messages import MessageJob
 from spark.engine.progress import OnProgress
 from spark.engine.watched import watched

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from domain.drift.records import KINDS, TOPIC
 from domain.errors import Permanent
-from spark.checks.compare import Compared, compare
-from spark.checks.fields import Circumstances
-from spark.checks.rest import Sides
+from spark.comparing.compare import Compared, compare
+from spark.comparing.fields import Circumstances
+from spark.comparing.rest import Sides
 from spark.digest import BUCKETS
 from spark.job import CheckJob
 from spark.sources.source import Rows, Source, Split

@@ -18,7 +18,7 @@ from domain.drift.normalise import uuid_bytes, uuid_text
 from domain.drift.records import COPIED_KINDS, KINDS, PARTITION, TOKEN, TOPIC
 from domain.drift.znode_paths import own_paths_of
 from domain.errors import Transient
-from spark.checks.fields import OLDER
+from spark.comparing.fields import OLDER
 from spark.digest import BUCKETS
 from spark.rows import schema_of
 from spark.sources.source import Rows

@@ -59,7 +59,7 @@ class Image:
         except KeyError as error:
             raise Permanent(f"{record.origin} has the code {error}, which means nothing in Kafka 3.9 to 4.3") from error
 
-    def _put(self, kind: records.Kind, key: Key, values: tuple[Any, ...] | None, origin: Origin) -> None:
+    def _put(self, kind: records.RowKind, key: Key, values: tuple[Any, ...] | None, origin: Origin) -> None:
         version = Version(key, values, origin)
         if values is None:
             if self.rows[kind.name].pop(key, None) is None:

@@ -80,7 +80,7 @@ def long_sentences(text: str) -> list[str]:
 def read_by_people() -> Iterator[Path]:
     for room in ROOMS:
         yield from (REPOSITORY / room).rglob("*.py")
-        yield from (REPOSITORY / room).rglob("catalogue/*.toml")
+        yield from (REPOSITORY / room).rglob("log_patterns/*.toml")
     yield from (REPOSITORY / "docs").rglob("*.md")
     yield REPOSITORY / "README.md"
 

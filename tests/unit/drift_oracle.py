@@ -1,6 +1,6 @@
 """What a comparison has to say, worked out row by row in plain Python from the declaration alone: no Arrow, no hash, no bucket.
 
-A side is a list of rows, each a dict of all columns of its kind. Written independently of `spark.checks`, and slow.
+A side is a list of rows, each a dict of all columns of its kind. Written independently of `spark.comparing`, and slow.
 """
 
 import json
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from domain.drift.records import KINDS, Field, Kind, Rule
+from domain.drift.records import KINDS, Field, RowKind, Rule
 from domain.drift.tolerations import Toleration
-from spark.checks.fields import Circumstances
+from spark.comparing.fields import Circumstances
 
 Row = dict[str, Any]
 Side = Mapping[str, Sequence[Row]]
@@ -68,7 +68,7 @@ def ask_oracle(
     return answer
 
 
-def _by_key(kind: Kind, rows: Sequence[Row]) -> ByKey:
+def _by_key(kind: RowKind, rows: Sequence[Row]) -> ByKey:
     found: ByKey = defaultdict(list)
     for row in rows:
         found[tuple(row[key.name] for key in kind.keys)].append(row)
@@ -76,7 +76,7 @@ def _by_key(kind: Kind, rows: Sequence[Row]) -> ByKey:
 
 
 def _judge(
-    kind: Kind, ours: Sequence[Row], theirs: Sequence[Row], versions: Sequence[Row], when: Circumstances
+    kind: RowKind, ours: Sequence[Row], theirs: Sequence[Row], versions: Sequence[Row], when: Circumstances
 ) -> Iterator[Told]:
     if len(ours) > 1 or len(theirs) > 1:
         yield Told(kind.name, "differs", "block", "duplicate-key", "", "", _times(ours), _times(theirs))
@@ -92,7 +92,9 @@ def _times(rows: Sequence[Row]) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows)} rows"
 
 
-def _judge_left(kind: Kind, row: Row, candidates: Sequence[Row], has_row_of_cut: bool, when: Circumstances) -> Iterator[Told]:
+def _judge_left(
+    kind: RowKind, row: Row, candidates: Sequence[Row], has_row_of_cut: bool, when: Circumstances
+) -> Iterator[Told]:
     outcomes = [list(_differences(kind, row, other, when)) for other in candidates]
     agreeing = [told for told in outcomes if all(one.finding == "unverifiable" for one in told)]
     if agreeing:
@@ -103,7 +105,7 @@ def _judge_left(kind: Kind, row: Row, candidates: Sequence[Row], has_row_of_cut:
         yield Told(kind.name, "missing_right", kind.missing, "missing-row", "", left=_row_text(kind, row))
 
 
-def _differences(kind: Kind, ours: Row, theirs: Row, when: Circumstances) -> Iterator[Told]:
+def _differences(kind: RowKind, ours: Row, theirs: Row, when: Circumstances) -> Iterator[Told]:
     is_secret = kind.name == "broker-config" and (ours["digest"] != "" or theirs["digest"] != "")
     for one in kind.values:
         mine = ours["next"] if one.rule is Rule.PRODUCER_BLOCK and when.is_before_dual_write else ours[one.name]
@@ -118,7 +120,7 @@ def _differences(kind: Kind, ours: Row, theirs: Row, when: Circumstances) -> Ite
             yield Told(kind.name, "differs", one.severity, one.rule, "", one.name, *texts)
 
 
-def _may_be_since(kind: Kind, one: Field, ours: Row, mine: Any, theirs: Row) -> bool:
+def _may_be_since(kind: RowKind, one: Field, ours: Row, mine: Any, theirs: Row) -> bool:
     """Changed after the left side was read, and before what it is compared with."""
     if kind.name == "token" and one.name == "expires":
         return bool(ours["at"] == -1)
@@ -157,7 +159,7 @@ def _text(one: Field, value: Any, is_secret: bool) -> str | None:
     return str(value)
 
 
-def _row_text(kind: Kind, row: Row) -> str:
+def _row_text(kind: RowKind, row: Row) -> str:
     compared = [one for one in kind.values if one.rule is not Rule.NOT_COMPARED]
     is_secret = kind.name == "broker-config" and row["digest"] != ""
     texts = ((one.name, _text(one, row[one.name], is_secret)) for one in compared)
@@ -174,7 +176,7 @@ def names_of(*sides: Side) -> dict[str, str]:
     return names
 
 
-def key_text(kind: Kind, key: Key, names: Mapping[str, str]) -> str:
+def key_text(kind: RowKind, key: Key, names: Mapping[str, str]) -> str:
     if kind.name == "partition":
         topic_id = urlsafe_b64encode(key[0]).decode().rstrip("=")
         return f"{names.get(topic_id, topic_id)}-{key[1]}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from domain.drift.records import KINDS, Field, FieldType, Kind, Rule
+from domain.drift.records import KINDS, Field, FieldType, RowKind, Rule
 from domain.drift.tolerations import Toleration
 from spark.rows import journal_schema_of, schema_of
 from spark.sources.source import Rows
@@ -58,7 +58,7 @@ def generate(random: Random, tag: str = "", most: int = 4) -> Cluster:
     return cluster
 
 
-def _keys(random: Random, kind: Kind, tag: str, most: int) -> list[Row]:
+def _keys(random: Random, kind: RowKind, tag: str, most: int) -> list[Row]:
     count = random.randint(0, most)
     if kind.name == "claim":
         return [{"name": name} for name in random.sample(["cluster-id", "controller", "migration"], min(count, 3))] * (not tag)
@@ -68,7 +68,7 @@ def _keys(random: Random, kind: Kind, tag: str, most: int) -> list[Row]:
     return list({repr(key): key for key in keys}.values())
 
 
-def _key_value(random: Random, kind: Kind, one: Field, tag: str) -> Any:
+def _key_value(random: Random, kind: RowKind, one: Field, tag: str) -> Any:
     if one.name == "topic_id":
         return topic_id(tag, random.randint(0, 3))
     if one.type is FieldType.INT:
@@ -85,7 +85,7 @@ def _key_value(random: Random, kind: Kind, one: Field, tag: str) -> Any:
     return tag + random.choice(NAMES) if one is kind.keys[min(1, len(kind.keys) - 1)] else _plain_name(random, kind, tag)
 
 
-def _plain_name(random: Random, kind: Kind, tag: str) -> str:
+def _plain_name(random: Random, kind: RowKind, tag: str) -> str:
     return random.choice(["", "0", "1"]) if kind.name == "broker-config" else tag + random.choice(NAMES)
 
 
@@ -97,7 +97,7 @@ def _id_text(id_: bytes) -> str:
     return urlsafe_b64encode(id_).decode().rstrip("=")
 
 
-def _value(random: Random, kind: Kind, one: Field, key: Row) -> Any:
+def _value(random: Random, kind: RowKind, one: Field, key: Row) -> Any:
     if one.name == "topic_id":
         known = next(iter(key.values()))
         return random.choice([None, *(_id_text(topic_id(known[:3] if known[:1] == "c" else "", n)) for n in range(4))])
@@ -117,7 +117,7 @@ def _value(random: Random, kind: Kind, one: Field, key: Row) -> Any:
     return random.choice(choices[one.type])
 
 
-def _row(random: Random, kind: Kind, key: Row) -> Row:
+def _row(random: Random, kind: RowKind, key: Row) -> Row:
     origin = {"segment": random.choice(["", "snapshot.5", "00000000000000000000.log"]), "batch": random.choice([-1, 61])}
     return {
         **key,
@@ -127,7 +127,7 @@ def _row(random: Random, kind: Kind, key: Row) -> Row:
     }
 
 
-def _put(random: Random, kind: Kind, key: Row, cluster: Cluster) -> None:
+def _put(random: Random, kind: RowKind, key: Row, cluster: Cluster) -> None:
     """A row of one key: on the left as it is, on the right as something makes it."""
     row = _row(random, kind, key)
     left, right = random.choices(FATES, WEIGHTS)[0](random, kind, row)
@@ -137,22 +137,22 @@ def _put(random: Random, kind: Kind, key: Row, cluster: Cluster) -> None:
         cluster.journal.setdefault(kind.name, []).extend(_versions(random, kind, row))
 
 
-Fate = Callable[[Random, Kind, Row], tuple[list[Row], list[Row]]]
+Fate = Callable[[Random, RowKind, Row], tuple[list[Row], list[Row]]]
 
 
 def _elsewhere(random: Random, row: Row) -> Row:
     return {**row, "at": random.randint(0, 9999), "segment": "00000000000000000042.log", "batch": 61}
 
 
-def _stays(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _stays(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     return [row], [_elsewhere(random, row)]
 
 
-def _mutates(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _mutates(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     return [row], [_elsewhere(random, mutated(random, kind, row))]
 
 
-def mutated(random: Random, kind: Kind, row: Row) -> Row:
+def mutated(random: Random, kind: RowKind, row: Row) -> Row:
     """One field, drawn anew: mostly another value, sometimes one that only looks like another."""
     if not kind.values:
         return row
@@ -167,7 +167,7 @@ def mutated(random: Random, kind: Kind, row: Row) -> Row:
     return {**row, one.name: changed}
 
 
-def _shifts(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _shifts(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     """`[4], []` against `[], [4]`, `a, bc` against `ab, c`, null against empty: what a careless hash takes for equal."""
     by_sort: dict[tuple[FieldType, Rule], list[Field]] = {}
     for one in kind.values:
@@ -182,15 +182,15 @@ def _shifts(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]
     return [{**row, first: value, second: empty}], [{**row, first: empty, second: value}]
 
 
-def _left_only(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _left_only(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     return [row], []
 
 
-def _right_only(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _right_only(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     return [], [row]
 
 
-def _doubles(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]:
+def _doubles(random: Random, kind: RowKind, row: Row) -> tuple[list[Row], list[Row]]:
     other = random.choice([row, mutated(random, kind, row)])
     return random.choice([([row, other], [row]), ([row], [row, other]), ([row, other], [row, other]), ([], [row, row])])
 
@@ -199,7 +199,7 @@ FATES: list[Fate] = [_stays, _mutates, _shifts, _left_only, _right_only, _double
 WEIGHTS = [8, 6, 2, 1, 1, 1]
 
 
-def _versions(random: Random, kind: Kind, row: Row) -> Iterator[Row]:
+def _versions(random: Random, kind: RowKind, row: Row) -> Iterator[Row]:
     """Of a journal: each at its own offset; some are what the left side has, some are deletions."""
     for at in random.sample(range(10_000, 20_000), random.randint(1, 3)):
         version = random.choice([row, mutated(random, kind, row), _row(random, kind, {k.name: row[k.name] for k in kind.keys})])

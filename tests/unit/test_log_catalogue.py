@@ -1,11 +1,14 @@
 """The catalogue of log lines, of Kafka and of each kind of migration: what every pattern in it has to hold."""
 
+import importlib
+import pkgutil
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from domain import diagnosis, zk_to_kraft
 from domain.diagnosis.logs.catalogue import KAFKA, SNIPPET, Told
 from domain.diagnosis.logs.connecting import KINDS
 from domain.diagnosis.logs.endings import DEATHS, death_in
@@ -64,3 +67,24 @@ def test_no_two_patterns_have_one_id() -> None:
 def test_a_running_process_says_it_for_a_while(told: Told) -> None:
     said = [f"[2026-11-20 03:00:{second:02},123] {told.sample}" for second in range(1, told.least + 1)]
     assert [one.told for one in found_in(said, (told,))] == [told]
+
+
+def patterns_in(value: object) -> Iterator[Told]:
+    """Of a module's own values: patterns by themselves, and in tuples, sets and mappings."""
+    if isinstance(value, Told):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from patterns_in((*value.keys(), *value.values()))
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        for each in value:
+            yield from patterns_in(each)
+
+
+def test_no_pattern_is_left_out_of_every_search() -> None:
+    """A pattern counts once a module names it, or takes its topic whole: nothing searches logs for the others."""
+    rooms = [(room, f"{room.__name__}.") for room in (diagnosis, zk_to_kraft)]
+    modules = [
+        importlib.import_module(found.name) for room, name in rooms for found in pkgutil.walk_packages(room.__path__, name)
+    ]
+    used = {told.name for module in modules for value in list(vars(module).values()) for told in patterns_in(value)}
+    assert [told.name for told in EVERY if told.name not in used] == []

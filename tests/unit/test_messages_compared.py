@@ -22,7 +22,7 @@ from domain.drift.messages import (
 from domain.drift.report import DriftFinding, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.offsets import PartitionOffsets
-from spark.checks.messages import compare_batches, span_table
+from spark.comparing.messages import compare_batches, span_table
 from spark.engine.messages import MessageJob, run
 from spark.findings import as_models
 from spark.job import CheckResult

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from domain.checks.acceptance import IDENTITY_CODES, blockers_in
-from domain.checks.seen import Check, OfLook
+from domain.checks.check import Check, OfLook
 from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import edit
 from domain.decisions import Acceptance, Finding, Refuse, Severity, Wait

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.canaries import Leftovers
-from domain.checks.seen import Check, Surveyed
+from domain.checks.check import Check, Surveyed
 from domain.cluster import ClusterSpec
 from domain.configuration.odd_characters import odd_characters
 from domain.decisions import Finding, Refuse, Severity, Step, Wait

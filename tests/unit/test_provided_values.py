@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from activities.observing.observe import observe
-from domain.checks.seen import NOT_READ
+from domain.checks.check import NOT_READ
 from domain.configuration.properties import parse
 from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, Severity

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from domain.contracts import TaskQueue, workflow_id
+from domain.contracts import PROGRAM_OF, TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding
 from domain.diagnosis import recorded_causes, refused_steps
-from domain.diagnosis.blocker import PROGRAM_OF, Blocker
+from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.diagnosis.pending_tasks import PendingTask, of_clock, of_clock_here, of_standing, of_tasks, of_work
 from domain.diagnosis.recorded_causes import (

@@ -6,7 +6,7 @@ import pytest
 
 from domain.diagnosis.blocker import Blocker
 from domain.diagnosis.causes.hints import Hints
-from domain.diagnosis.causes.machine import restarts_in
+from domain.diagnosis.causes.with_signs import restarts_in
 from domain.observed.observation import Observation
 from domain.zk_to_kraft.blockers import blockers_of
 from tests.unit.blocked import DUAL, dead, looked_at

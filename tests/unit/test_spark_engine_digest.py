@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from domain.drift.records import ACL, KINDS, PARTITION, TOPIC_CONFIG, Kind
+from domain.drift.records import ACL, KINDS, PARTITION, TOPIC_CONFIG, RowKind
 from spark.digest import digest_of, key_hashes, row_hashes
 from spark.rows import schema_of
 from tests.unit.drift_oracle import Row
@@ -50,7 +50,7 @@ def test_keys_do_not_run_into_each_other() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
-def test_where_a_row_lies_in_memory_does_not_matter(kind: Kind) -> None:
+def test_where_a_row_lies_in_memory_does_not_matter(kind: RowKind) -> None:
     random = Random(7)  # noqa: S311
     rows: list[Row] = []
     for number in range(20):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from domain.drift.records import KINDS
 from domain.drift.tolerations import Toleration
 from spark import staging
-from spark.checks.fields import Circumstances
+from spark.comparing.fields import Circumstances
 from spark.digest import key_hashes
 from spark.engine import tasks
 from spark.engine.local import LocalEngine

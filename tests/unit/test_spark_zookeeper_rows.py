@@ -16,8 +16,8 @@ from domain.drift.digests import Digester
 from domain.drift.records import KINDS, PARTITION
 from playground.passwords import encrypted
 from playground.zookeeper_files import state_json, topic_json
-from spark.checks.fields import Circumstances, compare_fields
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
+from spark.comparing.fields import Circumstances, compare_fields
 from spark.rows import schema_of
 from spark.sources import topic_znodes, zookeeper_rows
 from spark.sources.zookeeper_rows import Notes, rows_of

@@ -7,7 +7,7 @@ import pytest
 
 from domain.cluster import ZooKeeperMemberSpec
 from domain.diagnosis.causes.hints import Hints
-from domain.diagnosis.causes.machine import ports_not_bound, signs_of_holders
+from domain.diagnosis.causes.with_signs import ports_not_bound, signs_of_holders
 from domain.diagnosis.machines.vital_signs import PortHolder, Sign
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of

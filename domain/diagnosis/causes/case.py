@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
 from domain.decisions import Finding

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import Role
 from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause
 from domain.diagnosis.causes.death_signs import signs_at_death

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.diagnosis.causes.case import Case, Cause
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.causes.members import alone, differing, emptied, is_emptied, member_cause

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import Role
 from domain.diagnosis.causes.case import Case, Cause
 from domain.observed.observation import NodeView, StorageState

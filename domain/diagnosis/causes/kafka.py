@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.diagnosis.causes.case import MAX_NAMED, Case, Cause, restart_of, strangers
 from domain.diagnosis.causes.hints import Asked, how_to_lift
 from domain.diagnosis.causes.quotes import complaints, leaders_word

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.diagnosis.causes.case import SLOW, Case
 from domain.diagnosis.causes.hints import Serving
 from domain.diagnosis.logs.complaints import complaint_in, last_of, said_in, trouble_with, without_frames

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import address_at, address_in, addresses_of, host_and_port, host_of, servers_in
 from domain.configuration.listener_security import LISTENERS
 from domain.diagnosis.blocker import MACHINE

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import Role, host_of
 from domain.configuration.listener_security import inter_broker_listener
 from domain.diagnosis.causes.case import Case, Cause, restart_of

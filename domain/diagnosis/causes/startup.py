@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import Role, shown
 from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause
 from domain.diagnosis.causes.quotes import complaints, last_word, leaders_word

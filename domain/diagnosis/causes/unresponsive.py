@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import Role
 from domain.diagnosis.causes.case import EXPLAINED_BY, Case, Cause, restart_of
 from domain.diagnosis.causes.hints import Serving, how_to_lift

@@ -1,4 +1,4 @@
-"""What lines of logs mean: `catalogue/*.toml` of this room, and of each kind of migration that has patterns of its own.
+"""What lines of logs mean: `log_patterns/*.toml` of this room, and of each kind of migration that has patterns of its own.
 
 A file is a topic. `said`, `by` and `releases` at its top hold for each pattern below that does not say otherwise. Of one line
 the first pattern counts: the order in a file, and of the files in a search, is part of what they mean. `{name}` stands for a
@@ -85,7 +85,7 @@ class Catalogue:
 
 def read(package: str) -> Catalogue:
     """The catalogue of a room. Raises where a file is not what it should be."""
-    folder = files(package).joinpath("catalogue")
+    folder = files(package).joinpath("log_patterns")
     tables = {file.name.removesuffix(".toml"): tomllib.loads(file.read_text("utf-8")) for file in folder.iterdir()}
     snippets = {name: _plain(text) for table in tables.values() for name, text in table.pop("snippets", {}).items()}
     return Catalogue({topic: tuple(_patterns(tables[topic], snippets)) for topic in sorted(tables)}, snippets)

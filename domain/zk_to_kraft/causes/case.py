@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.cluster import ClusterSpec
 from domain.diagnosis.causes.case import Case, Facts, LostChange
 from domain.health.liveness import Liveness

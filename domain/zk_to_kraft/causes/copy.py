@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.diagnosis.causes.case import Cause
 from domain.diagnosis.causes.quotes import complaints
 from domain.diagnosis.logs.lines import Found, found_in

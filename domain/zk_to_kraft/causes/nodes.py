@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.diagnosis.causes.case import MAX_NAMED, Cause, strangers
 from domain.diagnosis.causes.quotes import complaints, leaders_word
 from domain.diagnosis.logs.lines import found_in

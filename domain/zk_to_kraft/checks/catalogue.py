@@ -3,7 +3,7 @@
 from domain.checks import brokers, canaries, ensemble, file_owners, java, own_process
 from domain.checks import coordinator_counts as coordinators
 from domain.checks import service_unit as outliving
-from domain.checks.seen import Check
+from domain.checks.check import Check
 from domain.zk_to_kraft.checks import configuration, controllers, identity, listeners, security, unapplied, zookeeper_content
 from domain.zk_to_kraft.rehearsal.outcome import CODES
 

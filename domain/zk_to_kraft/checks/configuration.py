@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
+from domain.checks.check import MOST_OBJECTS, NOT_TOLD, Check, Seen, Surveyed, not_read, some, unverifiable
 from domain.cluster import BrokerSpec, shown
 from domain.configuration.kafka_properties import CLASSES_OF_CONTROLLERS
 from domain.configuration.provided_values import is_provided

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from domain.checks.seen import Check, Seen, Surveyed, some, unverifiable
+from domain.checks.check import Check, Seen, Surveyed, some, unverifiable
 from domain.cluster import ControllerSpec
 from domain.decisions import Finding, Severity
 from domain.observed.observation import NodeDisk, StorageState

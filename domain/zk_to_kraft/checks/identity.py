@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
+from domain.checks.check import NOT_TOLD, RELEASE, SUPPORTED_RELEASE, Check, Seen, Surveyed, not_read, unverifiable
 from domain.configuration.provided_values import is_provided
 from domain.decisions import Finding, Severity
 from domain.rolling.own_file import role_and_ids

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import (
+from domain.checks.check import (
     MOST_OBJECTS,
     NOT_READ,
     NOT_TOLD,

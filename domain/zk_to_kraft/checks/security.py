@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.checks.seen import (
+from domain.checks.check import (
     NOT_READ,
     NOT_TOLD,
     READ_IT,

@@ -5,7 +5,7 @@ sets a key that the migration writes: Kafka would take that value, and not the f
 
 from collections.abc import Iterator
 
-from domain.checks.seen import Check, Surveyed, unverifiable
+from domain.checks.check import Check, Surveyed, unverifiable
 from domain.checks.unapplied import CODE, EXPECTED, PART, differing, outvoting
 from domain.cluster import Role
 from domain.decisions import Finding, Severity

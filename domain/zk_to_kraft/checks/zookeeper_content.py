@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from domain.checks.seen import (
+from domain.checks.check import (
     MOST_OBJECTS,
     NOT_READ,
     NOT_TOLD,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from domain.checks.seen import some
+from domain.checks.check import some
 from domain.decisions import Finding
 from domain.observed.survey import Survey
 from domain.zk_to_kraft.checks.security import stored_passwords

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from domain.drift.explaining import DUPLICATE_RULE
 from domain.drift.normalise import uuid_text
-from domain.drift.records import Field, Kind, Rule, Severity
+from domain.drift.records import Field, RowKind, Rule, Severity
 from domain.drift.report import FindingKind
-from spark.checks.fields import FieldMarks, Mask
-from spark.checks.match import Indices
-from spark.checks.rest import Rest
-from spark.checks.texts import key_texts, places, row_texts, secrets_in, value_texts
+from spark.comparing.fields import FieldMarks, Mask
+from spark.comparing.match import Indices
+from spark.comparing.rest import Rest
+from spark.comparing.texts import key_texts, places, row_texts, secrets_in, value_texts
 from spark.findings import FINDINGS_SCHEMA, MISSING_RULE
 
 NameTopics = Callable[[frozenset[str]], Mapping[str, str]]
@@ -25,7 +25,7 @@ NameTopics = Callable[[frozenset[str]], Mapping[str, str]]
 class Describer:
     """`is_left_older`: what the right side alone has may have been made since."""
 
-    kind: Kind
+    kind: RowKind
     name_topics: NameTopics
     is_left_older: bool = False
 
@@ -131,7 +131,7 @@ def _is_redacted(field: Field, is_secret: Mask) -> Mask:
     return np.ones(len(is_secret), dtype=np.bool_) if field.rule is Rule.DIGEST else is_secret
 
 
-def _has_digest(kind: Kind, rows: pa.Table) -> Mask:
+def _has_digest(kind: RowKind, rows: pa.Table) -> Mask:
     """Whether a digest of a secret stands in for it in any field."""
     has = np.zeros(rows.num_rows, dtype=np.bool_)
     for field in kind.values:

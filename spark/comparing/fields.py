@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.drift.records import PARTITION, TOKEN, Field, Kind, Rule, Severity
+from domain.drift.records import PARTITION, TOKEN, Field, RowKind, Rule, Severity
 
 Mask = npt.NDArray[np.bool_]
 
@@ -39,14 +39,14 @@ class FieldMarks:
         return replace(self, differs=self.differs[rows], is_unknown=self.is_unknown[rows])
 
 
-def compare_fields(kind: Kind, left: pa.Table, right: pa.Table, when: Circumstances) -> list[FieldMarks]:
+def compare_fields(kind: RowKind, left: pa.Table, right: pa.Table, when: Circumstances) -> list[FieldMarks]:
     """`left`, `right`: rows of the same keys, in the same order."""
     compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
     marks = [_compare(field, _expected_from(kind, field, when), left, right) for field in compared]
     return [_at_that_time(kind, mark, left, right) for mark in marks] if when.is_left_older else marks
 
 
-def _at_that_time(kind: Kind, mark: FieldMarks, left: pa.Table, right: pa.Table) -> FieldMarks:
+def _at_that_time(kind: RowKind, mark: FieldMarks, left: pa.Table, right: pa.Table) -> FieldMarks:
     """What changes by itself is compared only where the row is known to be of that time; so is an assignment where a
     reassignment was under way on either side; and producer ids only go up.
     """
@@ -67,7 +67,7 @@ def _is_moving(partitions: pa.Table) -> Mask:
     return np.asarray(adding | removing)
 
 
-def _expected_from(kind: Kind, field: Field, when: Circumstances) -> Field:
+def _expected_from(kind: RowKind, field: Field, when: Circumstances) -> Field:
     """Kafka's copy goes on behind ZooKeeper's newest block of producer ids; dual write makes it begin there, in time."""
     if field.rule is Rule.PRODUCER_BLOCK and when.is_before_dual_write:
         return next(other for other in kind.values if other.name == "next")
@@ -177,6 +177,6 @@ _DIFFER: dict[Rule, Callable[[pa.Array, pa.Array], Mask]] = {
 }
 
 
-def is_settled_by_hash(kind: Kind) -> bool:
+def is_settled_by_hash(kind: RowKind) -> bool:
     """Whether equal hashes are equal rows: not where a null is no value, or where sides are not meant to look the same."""
     return not any(field.rule in (Rule.DIGEST, Rule.PRODUCER_BLOCK) for field in kind.values)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.drift.normalise import DEFAULT_ENTITY, uuid_text
-from domain.drift.records import Field, FieldType, Kind, Rule
+from domain.drift.records import Field, FieldType, RowKind, Rule
 from domain.drift.znode_paths import own_paths_of
 
 REDACTED = "(redacted)"
@@ -18,7 +18,7 @@ Origin = tuple[str, int, int]
 """Segment, batch and `at` of a row."""
 
 
-def key_texts(kind: Kind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
+def key_texts(kind: RowKind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
     """No two keys of a kind have the same text, as long as no two topics have the same name."""
     if kind.name == "partition":
         return _partition_texts(rows, names)
@@ -66,7 +66,7 @@ def _offsets(lists: pa.Array) -> pa.Array:
     return pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
 
 
-def secrets_in(kind: Kind, *sides: pa.Table) -> npt.NDArray[np.bool_]:
+def secrets_in(kind: RowKind, *sides: pa.Table) -> npt.NDArray[np.bool_]:
     """Rows of a config that one side at least holds for a secret: its value is null, and its digest says there is one."""
     is_secret = np.zeros(sides[0].num_rows, dtype=np.bool_)
     if kind.name == "broker-config":
@@ -76,7 +76,7 @@ def secrets_in(kind: Kind, *sides: pa.Table) -> npt.NDArray[np.bool_]:
     return is_secret
 
 
-def row_texts(kind: Kind, rows: pa.Table) -> pa.Array:
+def row_texts(kind: RowKind, rows: pa.Table) -> pa.Array:
     """All compared fields of a row, for a side that lacks it."""
     fields: Sequence[Field] = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
     if not fields:
@@ -88,14 +88,14 @@ def row_texts(kind: Kind, rows: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*parts[:-1], "")
 
 
-def places(kind: Kind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
+def places(kind: RowKind, rows: pa.Table, names: Mapping[str, str]) -> pa.Array:
     """One text for each row. `names`: of topics, by id."""
     origins = zip(*(rows.column(name).to_pylist() for name in ("segment", "batch", "at")), strict=True)
     keys = zip(*(rows.column(field.name).to_pylist() for field in kind.keys), strict=True)
     return pa.array([_place(kind, key, origin, names) for key, origin in zip(keys, origins, strict=True)], pa.string())
 
 
-def _place(kind: Kind, key: tuple[object, ...], origin: Origin, names: Mapping[str, str]) -> str:
+def _place(kind: RowKind, key: tuple[object, ...], origin: Origin, names: Mapping[str, str]) -> str:
     segment, batch, at = origin
     if segment and not segment.startswith("snapshot."):
         return f"{segment} at byte {batch}, offset {at}"
@@ -103,6 +103,6 @@ def _place(kind: Kind, key: tuple[object, ...], origin: Origin, names: Mapping[s
     return f"{place}, {segment} at byte {batch}" if segment else place
 
 
-def _znode(kind: Kind, key: tuple[object, ...], names: Mapping[str, str]) -> str:
+def _znode(kind: RowKind, key: tuple[object, ...], names: Mapping[str, str]) -> str:
     """The one that is the row's own, as Kafka spells it."""
     return next(iter(own_paths_of(kind.name, key, names)), "a topic without a name")

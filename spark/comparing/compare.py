@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from domain.drift.records import Kind
-from spark.checks.describe import Describer, NameTopics
-from spark.checks.fields import Circumstances, FieldMarks, Mask, compare_fields, is_settled_by_hash
-from spark.checks.match import Hashes, Indices, Unsettled, settle
-from spark.checks.rest import Candidates, Rest, Sides, sum_of
+from domain.drift.records import RowKind
+from spark.comparing.describe import Describer, NameTopics
+from spark.comparing.fields import Circumstances, FieldMarks, Mask, compare_fields, is_settled_by_hash
+from spark.comparing.match import Hashes, Indices, Unsettled, settle
+from spark.comparing.rest import Candidates, Rest, Sides, sum_of
 from spark.findings import FINDINGS_SCHEMA
 
 
@@ -31,7 +31,7 @@ class Compared:
     findings: pa.Table = field(repr=False)
 
 
-def compare(kind: Kind, sides: Sides, when: Circumstances, name_topics: NameTopics) -> Compared:
+def compare(kind: RowKind, sides: Sides, when: Circumstances, name_topics: NameTopics) -> Compared:
     left, right = (Hashes.of(side.columns(("key_hash", "row_hash"))) for side in (sides.left, sides.right))
     unsettled = settle(left, right) if is_settled_by_hash(kind) else _everything(left, right)
     if not len(unsettled.left) and not len(unsettled.right):
@@ -46,7 +46,7 @@ def _everything(left: Hashes, right: Hashes) -> Unsettled:
     return Unsettled(np.arange(len(left)), np.arange(len(right)), 0)
 
 
-def _find(kind: Kind, rest: Rest, when: Circumstances, describe: Describer) -> tuple[pa.Table, int]:
+def _find(kind: RowKind, rest: Rest, when: Circumstances, describe: Describer) -> tuple[pa.Table, int]:
     """The findings, and how many keys have one."""
     candidates = Candidates.of(rest)
     pairs = candidates.rows(rest)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from domain.drift.records import Kind
-from spark.checks.fields import FieldMarks, Mask
-from spark.checks.match import Hashes, Indices, Unsettled, group_by_key
+from domain.drift.records import RowKind
+from spark.comparing.fields import FieldMarks, Mask
+from spark.comparing.match import Hashes, Indices, Unsettled, group_by_key
 
 
 class RowSet(Protocol):
@@ -46,7 +46,7 @@ class Rest:
     count: int
 
     @classmethod
-    def read(cls, kind: Kind, sides: Sides, unsettled: Unsettled) -> "Rest":
+    def read(cls, kind: RowKind, sides: Sides, unsettled: Unsettled) -> "Rest":
         left = sides.left.whole().take(pa.array(unsettled.left))
         right = sides.right.whole().take(pa.array(unsettled.right))
         versions = _versions_of(sides.journal, left, right)
