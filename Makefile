@@ -118,5 +118,6 @@ lock: ## Write all requirements*.lock from pyproject.toml (ARGS=--upgrade takes 
 	@$(PYTHON) -m setup.lock $(ARGS)
 
 .PHONY: docs
-docs: setup ## Write the generated pages of docs/ anew
+docs: setup ## Write the generated pages of docs/ anew, and api/openapi.json
 	@$(RUN) docs.generate
+	@$(RUN) api.openapi

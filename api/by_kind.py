@@ -56,8 +56,10 @@ def _asked_policy(kind: Kind) -> Any:  # noqa: ANN401 - a type that is made here
 
     def acceptable(policy: MigrationPolicy) -> MigrationPolicy:
         codes = (accepted.code for accepted in policy.accepted_findings)
-        whys = filter(None, dict.fromkeys(why_not_acceptable(code, kind.finding_codes) for code in codes))
-        if text := " ".join(whys) or why_not_to_be_met(policy):
+        whys = [*dict.fromkeys(why_not_acceptable(code, kind.finding_codes) for code in codes)]
+        unknown = [gate for gate in policy.approvers if gate not in kind.gates]
+        whys += [f"approvers: {gate} is not a gate. Gates: {', '.join(kind.gates)}." for gate in unknown]
+        if text := " ".join(filter(None, whys)) or why_not_to_be_met(policy):
             raise ValueError(text)
         return policy
 

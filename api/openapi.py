@@ -1,4 +1,4 @@
-"""The OpenAPI document. `python -m api.openapi` writes it to `api/openapi.json`, which is committed; a test compares."""
+"""The OpenAPI document. `make docs` writes it to `api/openapi.json`, which is committed; a test compares."""
 
 import json
 from pathlib import Path

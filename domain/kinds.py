@@ -22,10 +22,10 @@ class Kind:
 
     `finding_codes`: of all findings that a plan or a preflight of it can have. `loss_names`: of all losses that a rollback of
     a cluster could ever have, and `loss_forms`, how these names are made, for people. `next_steps`: what people do after it
-    has ended. `final_gates`: their section is the end of the migration, step by step; that of any other gate is one step.
-    `policy`, `wanted`: how it may be tuned, and what it leads to, as requests say them. `aimed`: a cluster as it is registered,
-    with what is wanted put in: as the migration sees it. Raises `ValueError` if the cluster cannot become that. `achieved`: the
-    cluster as it is registered once the migration has succeeded.
+    has ended. `gates`: where people decide. `final_gates`, some of these: their section is the end of the migration, step by
+    step; that of any other gate is one step. `policy`, `wanted`: how it may be tuned, and what it leads to, as requests say
+    them. `aimed`: a cluster as it is registered, with what is wanted put in: as the migration sees it. Raises `ValueError` if
+    the cluster cannot become that. `achieved`: the cluster as it is registered once the migration has succeeded.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Kind:
     loss_names: Callable[[ClusterSpec], frozenset[str]]
     loss_forms: tuple[str, ...]
     next_steps: NextSteps
+    gates: tuple[str, ...]
     final_gates: frozenset[str]
     policy: type[MigrationPolicy]
     wanted: type[Wanted]

@@ -4,7 +4,7 @@ Generic code takes the narrowest base that has what it reads; a kind inherits `M
 """
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
@@ -48,8 +48,8 @@ def _readable_pattern(pattern: str) -> str:
     return pattern
 
 
-Gated = Literal["finalize", "finalize-without-return", "fail-over"]
-"""Gates that can be held to more than one approver."""
+GateText = Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$", max_length=60)]
+"""Name of a gate. Which there are, the kind of migration says (`Kind.gates`)."""
 
 
 class AcceptedFinding(BaseModel):
@@ -58,7 +58,7 @@ class AcceptedFinding(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: str = Field(
-        pattern=r"^(PF|RH)\d\d$", description="Code of a check or of a rehearsal, except those that identify the cluster."
+        pattern=r"^[A-Z]{2}\d\d$", description="Code of a check or of a rehearsal, except those that identify the cluster."
     )
     object: str = Field(min_length=1, max_length=300, description="The object that the finding names; `*` means every object.")
     by: str = Field(min_length=1, max_length=200)
@@ -126,7 +126,7 @@ class RollPolicy(OfKind):
 class ApprovalPolicy(OfKind):
     """Who approves, with which reason, and for how long."""
 
-    approvers: dict[Gated, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
+    approvers: dict[GateText, Annotated[StrictInt, Field(ge=1, le=9)]] = Field(
         default={},
         description='How many people have to approve a gate, such as `{"finalize": 2}`; one if it is not named. The '
         "requester of the migration never counts. Applies if authentication is on.",

@@ -66,7 +66,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "approved": _approved,
     "message-ignored": "The message {order} by {by} was ignored: {why}",
     "key-made": "{created_by} made the API key {id} for {principal}.",
-    "specification-revised": "The cluster's specification is now revision {revision}: with the quorum, and without ZooKeeper.",
+    "specification-revised": "The cluster's specification is now revision {revision}, as this migration leaves the cluster.",
     "approval-consumed": "The approval of {gate} by {by} is consumed: an irreversible write begins.",
     "approval-done": "What the approval of {gate} allowed has ended: {why}",
     "approval-void": "The approval of {gate} is void: {why}",

@@ -29,9 +29,9 @@ def page_of(runbook: Runbook) -> str:
         *_not_seen(runbook.unknown),
         f"Phase **{runbook.phase or 'unknown'}**, as seen at {runbook.observed_at:%Y-%m-%d %H:%M:%S %Z}.",
         HOW_TO,
-        "## Back to ZooKeeper",
+        "## Rollback",
         *(why_not or _actions(runbook.back)),
-        "## Forward to KRaft",
+        "## Forward",
         *_actions(runbook.forward),
     ]
     return "\n\n".join(parts) + "\n"

@@ -22,8 +22,8 @@ from domain.records import ApprovalState, Command, CommandKind, MigrationRecord,
 from ledger.errors import MigrationHasEnded
 
 WHAT_LEADS_BACK_FROM = {
-    MigrationState.SUCCEEDED: "The cluster runs on KRaft alone: after finalisation a rollback to ZooKeeper is impossible.",
-    MigrationState.REVERTED: "It rolled the cluster back to ZooKeeper: there is nothing left to do.",
+    MigrationState.SUCCEEDED: "It has succeeded: after its end it cannot be rolled back.",
+    MigrationState.REVERTED: "It was rolled back: there is nothing left to do.",
     MigrationState.REFUSED: "It changed nothing, so there is nothing to undo.",
 }
 """What can be done about a migration that ended like this. After the other ends the cluster may be half-way."""

@@ -5,7 +5,7 @@ from domain.zk_to_kraft.afterwards import next_steps
 from domain.zk_to_kraft.checks.catalogue import FINDING_CODES
 from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
-from domain.zk_to_kraft.steps import FINAL_GATES, KIND
+from domain.zk_to_kraft.steps import FINAL_GATES, KIND, GateName
 from domain.zk_to_kraft.wanted import ZkToKraftWanted, achieved, aimed
 
 ZK_TO_KRAFT = Kind(
@@ -14,6 +14,7 @@ ZK_TO_KRAFT = Kind(
     loss_names=names_in,
     loss_forms=(*OF_THE_CLUSTER, *(f"{kind}-NODE" for kind in OF_A_NODE)),
     next_steps=next_steps,
+    gates=tuple(GateName),
     final_gates=FINAL_GATES,
     policy=ZkToKraftPolicy,
     wanted=ZkToKraftWanted,

@@ -26,7 +26,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def test_the_committed_document_is_the_current_one() -> None:
-    assert openapi.DOCUMENT.read_text(encoding="utf-8") == openapi.text(), "run python -m api.openapi, and look at the diff"
+    assert openapi.DOCUMENT.read_text(encoding="utf-8") == openapi.text(), "run `make docs`, and look at the diff"
 
 
 def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:

@@ -175,7 +175,7 @@ def test_the_page_can_be_followed_from_top_to_bottom() -> None:
         "# Runbook of cluster orders",
         "- metrics of broker-2",
         "Phase **DUAL_WRITE**, as seen at 2026-03-01 03:00:07 UTC.",
-        "## Back to ZooKeeper",
+        "## Rollback",
         "### 1. Kill the controllers",
         "On **controller-3001**, host kafka-4:",
         "```sh",
@@ -193,7 +193,7 @@ def test_the_page_can_be_followed_from_top_to_bottom() -> None:
         "````sh",
         "echo '```'",
         "````",
-        "## Forward to KRaft",
+        "## Forward",
         "### 1. Look",
     ]
     found = -1
@@ -209,10 +209,10 @@ def test_where_there_is_no_way_back_the_page_gives_the_reason_and_no_command() -
     warning = RunbookAction(title="Stop every worker", node=None, host="kafka-1", commands=())
     page = page_of(a_runbook(why_no_way_back=FINAL, phase="KRAFT", forward=(warning,)))
     assert "On " not in page
-    back, _, forward = page.partition("## Back to ZooKeeper")[2].partition("## Forward to KRaft")
+    back, _, forward = page.partition("## Rollback")[2].partition("## Forward")
     assert back.strip() == FINAL
     assert forward.strip() == "### 1. Stop every worker"
-    assert page_of(a_runbook(forward=())).endswith("## Forward to KRaft\n\nNothing is left to do.\n")
+    assert page_of(a_runbook(forward=())).endswith("## Forward\n\nNothing is left to do.\n")
 
 
 def test_a_page_of_a_cluster_that_shows_nothing_says_so() -> None:

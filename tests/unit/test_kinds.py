@@ -48,6 +48,7 @@ FACTOR = Kind(
     loss_names=lambda _: frozenset(),
     loss_forms=(),
     next_steps=lambda *_: (),
+    gates=("shrink",),
     final_gates=frozenset(),
 )
 ORDERS = ByKind.of(MigrationRequest, Kinds((*SHIPPED_KINDS.values(), FACTOR)))
@@ -78,6 +79,17 @@ def test_a_request_is_read_as_its_kind_has_it() -> None:
         ({"kind": "replication-factor", "wanted": {"factor": 1}}, "wanted.factor", "greater than or equal to 2"),
         ({"kind": "replication-factor"}, "", "wanted is missing"),
         ({"kind": "replication-factor", "policy": {"accepted_findings": [PF02]}}, "policy", "PF02 is not the code of a check"),
+        (
+            {"kind": "replication-factor", "policy": {"approvers": {"finalize": 2}}},
+            "policy",
+            "finalize is not a gate. Gates: shrink",
+        ),
+        ({"kind": "zk-to-kraft", "policy": {"approvers": {"shrink": 2}}}, "policy", "shrink is not a gate. Gates: finalize,"),
+        (
+            {"kind": "zk-to-kraft", "policy": {"approvers": {"a b": 2}}},
+            "policy.approvers.a b.[key]",
+            "String should match pattern",
+        ),
     ],
 )
 def test_a_mistake_is_told_at_its_field_without_the_kind(body: dict[str, Any], field: str, says: str) -> None:

@@ -315,6 +315,7 @@ REQUEST_TIMEOUTS = Kind(
     loss_names=lambda spec: frozenset(),
     loss_forms=(),
     next_steps=lambda record, spec, end: (),
+    gates=(GATE,),
     final_gates=frozenset(),
     policy=TimeoutPolicy,
     wanted=NothingElse,

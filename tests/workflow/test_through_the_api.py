@@ -41,7 +41,7 @@ async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, ht
     print("steps:", *[step["what"] for step in preview["steps"]], sep="\n  ")
     assert preview["is_possible"]
     page = (await http.get(links["runbook"])).text
-    assert page.index("## Back to ZooKeeper") < page.index("### 2.") < page.index("## Forward to KRaft")
+    assert page.index("## Rollback") < page.index("### 2.") < page.index("## Forward")
 
     stale = await http.post(links["rollback"], json={"reason": "too slow", "preview_hash": "0" * 64})
     assert stale.status_code in {409, 202}, stale.text

@@ -1,1 +1,1 @@
-"""Every cause why nothing happens, as far as it can be told from what was seen. Pure."""
+"""Causes that only this kind of migration has. Pure."""
