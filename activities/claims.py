@@ -53,8 +53,10 @@ async def registered_with_migration(name: str, ports: Ports) -> tuple[ClusterRec
     """The same, and the active migration."""
     cluster = await _as_registered(name, ports)
     migration = await ports.ledger.active_migration(name)
-    seen = cluster if migration is None else ports.kinds[migration.kind].kind.seen_by(migration, cluster)
-    return seen, migration
+    if migration is None:
+        return cluster, None
+    spec = ports.kinds[migration.kind].kind.seen_by(migration, cluster.spec)
+    return cluster.model_copy(update={"spec": spec}), migration
 
 
 async def cluster_to_plan(request: PlanRequest, ports: Ports) -> ClusterRecord:

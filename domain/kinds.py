@@ -12,7 +12,7 @@ from domain.cluster import ClusterSpec
 from domain.errors import Permanent
 from domain.of_kind import Wanted
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, MigrationRecord
+from domain.records import MigrationRecord
 from domain.summary import NextSteps
 
 
@@ -40,9 +40,9 @@ class Kind:
     aimed: Callable[[ClusterSpec, Wanted], ClusterSpec]
     achieved: Callable[[ClusterSpec, Wanted], ClusterSpec]
 
-    def seen_by(self, migration: MigrationRecord, cluster: ClusterRecord) -> ClusterRecord:
-        """The cluster as a migration of this kind sees it."""
-        return cluster.model_copy(update={"spec": self.aimed(cluster.spec, migration.wanted)})
+    def seen_by(self, migration: MigrationRecord, spec: ClusterSpec) -> ClusterSpec:
+        """A cluster as it is registered while a migration of this kind is active, as that migration sees it."""
+        return self.aimed(spec, migration.wanted)
 
 
 class Named(Protocol):

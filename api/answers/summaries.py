@@ -58,12 +58,14 @@ async def summary_answer(record: MigrationRecord, ledger: SqlLedger, kinds: Kind
     """From what the ledger has; `None` while the migration goes on."""
     if record.ended_at is None:
         return None
+    kind = kinds[record.kind]
+    spec = await ledger.cluster_spec(record.cluster, record.spec_revision)
     summary = summary_of(
         record,
         await ledger.events_of_kinds(record.id, KINDS),
         await ledger.commands(record.id),
         await ledger.reports(migration_id=record.id, limit=MOST_REPORTS),
-        await ledger.cluster_spec(record.cluster, record.spec_revision),
-        kinds[record.kind].next_steps,
+        kind.seen_by(record, spec) if spec is not None else None,
+        kind.next_steps,
     )
     return None if summary is None else SummaryAnswer.of(summary, record.id)

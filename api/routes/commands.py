@@ -22,8 +22,8 @@ from domain.records import ApprovalState, Command, CommandKind, MigrationRecord,
 from ledger.errors import MigrationHasEnded
 
 WHAT_LEADS_BACK_FROM = {
-    MigrationState.SUCCEEDED: "It has succeeded: after its end it cannot be rolled back.",
-    MigrationState.REVERTED: "It was rolled back: there is nothing left to do.",
+    MigrationState.SUCCEEDED: "Once a migration has succeeded, a rollback is impossible.",
+    MigrationState.REVERTED: "The cluster was rolled back: there is nothing left to do.",
     MigrationState.REFUSED: "It changed nothing, so there is nothing to undo.",
 }
 """What can be done about a migration that ended like this. After the other ends the cluster may be half-way."""
@@ -95,7 +95,7 @@ async def resume(migration_id: NamedMigration, asked: ResumeRequest, request: Re
 async def rollback(
     migration_id: NamedMigration, asked: RollbackRequest, request: Request, wiring: UsableWiring
 ) -> CommandAnswer:
-    """Lead the cluster back to ZooKeeper. The migration looks at the cluster before it agrees, which may take longer than
+    """Roll the cluster back. The migration looks at the cluster before it agrees, which may take longer than
     this call: then the command is `pending`, and `GET /migrations/{id}/commands` tells the answer when it is there."""
     await _ensure_named(asked, migration_id, wiring)
     bound_to = {"preview_hash": asked.preview_hash, "accept_loss": tuple(asked.accept_loss)}
@@ -105,9 +105,11 @@ async def rollback(
 async def _ensure_named(asked: RollbackRequest, migration_id: UUID, wiring: Wiring) -> None:
     """Who accepts what no preview could name has mistyped it, or not looked."""
     record = await existing(wiring, str(migration_id))
-    cluster = await wiring.ledger.cluster(record.cluster) if asked.accept_loss else None
+    cluster = await wiring.ledger.cluster(record.cluster) if asked.accept_loss and record.ended_at is None else None
+    if cluster is None:
+        return
     kind = wiring.kinds[record.kind]
-    known = kind.loss_names(cluster.spec) if cluster is not None else frozenset(asked.accept_loss)
+    known = kind.loss_names(kind.seen_by(record, cluster.spec))
     wrong = [number for number, name in enumerate(asked.accept_loss) if name not in known]
     if wrong:
         forms = ", ".join(kind.loss_forms)

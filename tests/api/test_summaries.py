@@ -70,7 +70,9 @@ async def test_a_migration_has_a_summary_once_it_has_ended(api: Any, record: Mig
     assert summary["restarts"] == {"broker-1": 1}
     (decision,) = summary["decisions"]
     assert (decision["by"], decision["gate"], decision["reason"]) == ("ada", "finalize", "read it")
-    assert "Retire ZooKeeper" in [step["subject"] for step in summary["what_now"]]
+    what_now = {step["subject"]: step["do"] for step in summary["what_now"]}
+    assert "Retire ZooKeeper" in what_now
+    assert "Scrape the metrics of controller-3001" in what_now["Move dashboards and alerts"]
 
 
 async def test_a_summary_links_reports_that_can_be_read(api: Any, record: MigrationRecord) -> None:
