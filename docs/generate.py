@@ -15,12 +15,12 @@ from console.worker_settings import WorkerSettings
 from docs.blockers_page import blockers
 from docs.checks_page import checks
 from docs.cluster_page import cluster
+from docs.guard_catalogue import CATALOGUE, Guard
 from domain.cluster import Role
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, RowKind, Rule
 from domain.pages import docs_of
 from domain.rolling.change import Sources
 from domain.shipped_kinds import SHIPPED_KINDS
-from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.steps import NodeStage
 from domain.zk_to_kraft.wanted_file import wanted_file
@@ -205,7 +205,7 @@ def _means(rule: Rule) -> str:
 GUARDS_HEAD = """\
 # Guards in flight
 
-Made from `domain/zk_to_kraft/guard_catalogue.py` by `make docs`. Do not edit.
+Made from `docs/guard_catalogue.py` by `make docs`. Do not edit.
 
 Guards protect a migration while it runs, after the [preflight](checks.md) has passed. Each guard names the code that
 implements it, what you see when it acts (a wait's reason, or a code of [`GET /migrations/{id}/blockers`](blockers.md)), and

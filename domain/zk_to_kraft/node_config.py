@@ -153,11 +153,12 @@ def _has_voters(properties: Mapping[str, str]) -> bool:
     return any(key in properties for key in VOTERS)
 
 
-def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> str:
+def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: str) -> str:
     """A node's file at a stage, made from its file at the stage before (or at the same: then nothing changes).
 
     Forward only: the way back, which needs more than the file itself, is in `wanted_file`.
     """
+    stage = NodeStage(stage)
     role = spec.role(node.id)
     if (stage, role) not in FEATURES or stage is NodeStage.ZOOKEEPER:
         raise Permanent(f"{spec.node_name(node.id)}: there is no forward edit to stage {stage}")

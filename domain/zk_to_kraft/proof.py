@@ -15,13 +15,14 @@ from domain.zk_to_kraft.waits import WAITS, ZkWait
 
 
 def why_not_proven(
-    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: str
 ) -> Missing | None:
     """What is still missing; `None` when nothing is.
 
     A broker is proven by its registration and its replicas, not by its own state: it can reach RUNNING, serve, and never
     register (proven-facts, section 4). One that is back in ZooKeeper mode is registered there; the quorum is dead by then.
     """
+    stage = NodeStage(stage)
     situation = situation_of(observation, spec, policy)
     node = next(node for node in situation.nodes if node.id == node_id)
     behind = [spec.node_name(c.id) for c in situation.controllers if not c.is_caught_up]
@@ -56,12 +57,13 @@ def _waiting(reason: str, more: str = "") -> Missing:
 
 
 def dead_besides(
-    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_ids: Collection[int], stage: NodeStage
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_ids: Collection[int], stage: str
 ) -> str:
     """Other nodes than these that are known not to run, by name; as long as there is one, none of these is proven.
 
     Back in ZooKeeper mode they need no controllers: those have been stopped for good.
     """
+    stage = NodeStage(stage)
     situation = situation_of(observation, spec, policy)
     needed = situation.brokers if stage is NodeStage.ZOOKEEPER else situation.nodes
     return ", ".join(spec.node_name(node.id) for node in needed if node.mode in DEAD and node.id not in node_ids)

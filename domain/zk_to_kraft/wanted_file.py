@@ -63,16 +63,18 @@ def files_of_new(
     return {NodeStage.MIGRATION: made, **files_ahead(parse(made), spec, controller)}
 
 
-def needs_sibling(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> bool:
+def needs_sibling(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: str) -> bool:
     """Whether another broker's file would say what this one has lost."""
+    stage = NodeStage(stage)
     if stage is NodeStage.KRAFT or "zookeeper.connect" in parse(sources.current):
         return False
     is_controller = spec.role(node.id) is Role.CONTROLLER
     return _archived_controller(sources, spec, node) is None if is_controller else sources.original is None
 
 
-def wanted_file(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> WantedFile:
+def wanted_file(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: str) -> WantedFile:
     """The file of a node at a stage, as the table above says."""
+    stage = NodeStage(stage)
     role = spec.role(node.id)
     if stage is NodeStage.KRAFT:
         return WantedFile(node_file(sources.current, spec, node, stage), Making.EDIT)

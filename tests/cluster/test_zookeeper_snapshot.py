@@ -39,7 +39,6 @@ from playground.ports import PortLease
 from playground.seed import Topic, create_topics
 from playground.wire_requests import Quota, alter_quotas, set_default_broker_configs
 from playground.zookeeper_files import Trimmings, in_file_order, snapshot_bytes, state_json, topic_json
-from spark.codec.zookeeper_log import changes_after, last_zxid
 from spark.codec.zookeeper_snapshot import big_endian, frame_of, nodes_from, opened
 from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows
@@ -198,16 +197,6 @@ def decoded(snapshot: Path) -> dict[str, tuple[bytes | int, ...]]:
             found[path.decode()] = (data, *stat)
         at = nodes.stop
     return found
-
-
-def test_a_log_ends_where_the_tree_does(server: Ensemble, client: KazooClient) -> None:
-    write_odd_tree(client)
-    newest = max(client.exists(path).mzxid for path in ODD)
-    (log,) = files(server, "log")
-    assert last_zxid(log) >= newest
-    after = [change for change in changes_after(log, newest) if change.path]
-    assert {change.path.split("/")[1] for change in after} == {"brokers", "session", "gone"}
-    assert ("delete", "/gone/deep") in {(change.type, change.path) for change in after}
 
 
 def test_a_snapshot_amid_writes_is_of_one_moment_or_refused(server: Ensemble, client: KazooClient) -> None:

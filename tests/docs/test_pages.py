@@ -10,6 +10,7 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from docs.guard_catalogue import CATALOGUE, Guard
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
 from domain.diagnosis.blocker import CODES
@@ -21,7 +22,6 @@ from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
 from domain.records import MigrationState
 from domain.rolling.configuration_management import ConfigurationState
 from domain.waits import WaitReason
-from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN, TOPIC_IDS
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.policy import ZkToKraftPolicy

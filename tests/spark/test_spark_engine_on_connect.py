@@ -1,6 +1,5 @@
 """The engine on Spark: the result of the local one in every case, what is wrong by its name, and nothing left behind."""
 
-from base64 import b64encode
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,8 +12,7 @@ from spark.engine import tasks
 from spark.engine.local import LocalEngine
 from spark.engine.progress import Progress
 from spark.engine.spark import SparkEngine
-from spark.job import CheckResult, StagedRows
-from spark.sources.datasource import RowsDataSource
+from spark.job import CheckResult
 from tests.spark.slow_jobs import RunningJobs
 from tests.unit.generated_clusters import stage, tolerations
 from tests.unit.test_spark_engine_local import DamagedSource, HugeTopic, RowsSource, nothing_staged
@@ -74,22 +72,3 @@ def test_what_the_progress_raises_ends_the_jobs(spark: Any, tmp_path: Path, jobs
     with pytest.raises(InterruptedError, match="stage"):
         SparkEngine(spark, "stopped").run(nothing_staged(tmp_path), (HugeTopic(count=400_000), HugeTopic()), stop)
     print(f"\nuntil none of its jobs runs: {jobs.seconds_until_none():.2f} s")
-
-
-def test_rows_of_a_kind_are_a_frame(spark: Any, tmp_path: Path) -> None:
-    """With the schema of the declaration, and under each task's own reading."""
-    cluster = many_clusters(Random(5), 10)  # noqa: S311
-    stage(cluster, tmp_path)
-    spark.dataSource.register(RowsDataSource)
-    reader = spark.read.format("keeperless").option("source", StagedRows(directory=tmp_path / "right").model_dump_json())
-    frame = reader.option("kind", "partition").option("digest_key", f"file:{_key(tmp_path)}").load()
-    assert frame.count() == len(cluster.right["partition"])
-    assert dict(frame.dtypes)["replicas"] == "array<int>"
-    with pytest.raises(Exception, match="the option kind is"):
-        reader.option("kind", "partitions").load().count()
-
-
-def _key(directory: Path) -> Path:
-    path = directory / "digest.key"
-    path.write_bytes(b64encode(b"k" * 32))
-    return path

@@ -14,9 +14,14 @@ from domain.decisions import Decision, Done, Gate, Intent, Revert, Step, Wait
 from domain.waits import WaitReason
 from domain.zk_to_kraft.conditions import Approval, Compared
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.model.hands import answers, asked_back, carried_out, hostile_moves, is_back, next_effect
-from domain.zk_to_kraft.model.moves import Move, changes, moves_of_kafka, slow_moves
-from domain.zk_to_kraft.model.world import (
+from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
+from domain.zk_to_kraft.way_back import OUTCOME
+from tests.unit.model.hands import answers, asked_back, carried_out, hostile_moves, is_back, next_effect
+from tests.unit.model.moves import Move, changes, moves_of_kafka, slow_moves
+from tests.unit.model.world import (
     Broker,
     Checker,
     Controller,
@@ -28,11 +33,6 @@ from domain.zk_to_kraft.model.world import (
     situation_of_model,
     terms_of_model,
 )
-from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.situation import Claim, QuorumState
-from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.waits import ZkWait
-from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.walk_of_situations import check_invariant
 
 pytestmark = pytest.mark.timeout(1500)

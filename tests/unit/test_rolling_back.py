@@ -24,6 +24,7 @@ from domain.observed.observation import NodeView
 from domain.waits import WaitReason
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
+from domain.zk_to_kraft.rolls import ROLLS
 from domain.zk_to_kraft.steps import NodeStage, StepAction
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.fakes.artefacts import FakeArtefacts
@@ -449,7 +450,7 @@ async def test_a_look_is_as_old_as_its_own_beginning(
 
 async def test_the_wanted_file_is_made_once(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = itertools.count()
-    monkeypatch.setattr("domain.zk_to_kraft.rolls.wanted_file", lambda *given: (next(made), wanted_file(*given))[1])
+    monkeypatch.setitem(vars(ROLLS), "make", lambda *given: (next(made), wanted_file(*given))[1])
     walk = back_from(soak)
     decision = await walk.decision()
     assert isinstance(decision, Step)

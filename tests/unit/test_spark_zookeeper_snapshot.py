@@ -1,7 +1,6 @@
 """Snapshot files, from their bytes to columns, against a writer that shares nothing with the reader."""
 
 import struct
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from domain.errors import Permanent
 from playground.zookeeper_files import FileZnode, Trimmings, in_file_order, many_topics, snapshot_bytes
-from spark.codec import zookeeper_log
 from spark.codec.zookeeper_digest import Digest, digest_of
 from spark.codec.zookeeper_snapshot import STAT, Nodes, boundary_from, ensure_intact, frame_of, nodes_from, opened
 
@@ -171,56 +169,3 @@ def test_a_boundary_is_found_from_every_byte() -> None:
 
 def test_the_stat_has_the_size_that_servers_write() -> None:
     assert struct.calcsize(">qqqqiiiqq") == STAT
-
-
-# ---- transaction logs ----
-
-
-def transaction(zxid: int, type_: int, body: bytes) -> bytes:
-    content = struct.pack(">qiqqi", 1, 2, zxid, 3, type_) + body
-    return struct.pack(">qi", zlib.adler32(content), len(content)) + content + b"B"
-
-
-def named(path: str) -> bytes:
-    return struct.pack(">i", len(path)) + path.encode()
-
-
-LOG = (
-    b"ZKLG"
-    + struct.pack(">iq", 2, 0)
-    + transaction(1, -10, struct.pack(">i", 6000))
-    + transaction(2, 1, named("/a") + b"rest")
-    + transaction(3, 14, struct.pack(">i", 2) + b"".join(struct.pack(">ii", t, 6) + named("/a") for t in (13, 5)))
-    + transaction(4, 2, named("/b"))
-)
-
-
-def test_changes_of_a_log(tmp_path: Path) -> None:
-    log = tmp_path / "log.1"
-    log.write_bytes(LOG + bytes(5000))
-    assert zookeeper_log.last_zxid(log) == 4
-    found = [(change.zxid, change.type, change.path) for change in zookeeper_log.changes_after(log, 1)]
-    assert found == [(2, "create", "/a"), (3, "check", "/a"), (3, "set-data", "/a"), (4, "delete", "/b")]
-    assert next(zookeeper_log.changes_after(log, 0)).type == "create-session"
-    assert list(zookeeper_log.changes_after(log, 4)) == []
-
-
-def test_a_log_that_ends_amid_a_transaction_ends_before_it(tmp_path: Path) -> None:
-    log = tmp_path / "log.1"
-    log.write_bytes(LOG[:-3])
-    assert zookeeper_log.last_zxid(log) == 3
-    log.write_bytes(LOG[:16])
-    assert zookeeper_log.last_zxid(log) is None
-
-
-def test_a_damaged_log_is_told(tmp_path: Path) -> None:
-    log = tmp_path / "log.1"
-    log.write_bytes(LOG.replace(b"rest", b"rust"))
-    with pytest.raises(Permanent, match="checksum"):
-        zookeeper_log.last_zxid(log)
-    log.write_bytes(b"ZKSN" + LOG[4:])
-    with pytest.raises(Permanent, match="no transaction log"):
-        zookeeper_log.last_zxid(log)
-    log.write_bytes(LOG + transaction(5, 99, b""))
-    with pytest.raises(Permanent, match="type 99"):
-        list(zookeeper_log.changes_after(log, 4))

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator
 from domain.decisions import Decision, Gate, Intent, Step, Wait
 from domain.waits import WaitReason
 from domain.zk_to_kraft.conditions import Approval, Compared
-from domain.zk_to_kraft.model.moves import Move, hurt, leaderless, started, stopped
-from domain.zk_to_kraft.model.world import (
+from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
+from domain.zk_to_kraft.waits import ZkWait
+from tests.unit.model.moves import Move, hurt, leaderless, started, stopped
+from tests.unit.model.world import (
     FIRST_CONTROLLER,
     Broker,
     Checker,
@@ -17,9 +20,6 @@ from domain.zk_to_kraft.model.world import (
     replace,
     situation_of_model,
 )
-from domain.zk_to_kraft.situation import Claim, QuorumState
-from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
-from domain.zk_to_kraft.waits import ZkWait
 
 Effect = Callable[[State, Step], State | None]
 """One effect of a step. `None`: its precondition does not hold any more, and the step ends there."""
@@ -27,7 +27,7 @@ Effect = Callable[[State, Step], State | None]
 
 def next_effect(state: State) -> State:
     """The step in hand goes on by one effect: its worker looks at nothing else in between."""
-    assert state.in_hand is not None  # noqa: S101 - the caller has looked
+    assert state.in_hand is not None
     step, done = state.in_hand
     effects = EFFECTS[step.action]
     after = effects[done](state, step)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from domain.zk_to_kraft.conditions import Compared
-from domain.zk_to_kraft.model.world import FIRST_CONTROLLER, Driver, State, Znode, replace
 from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.steps import NodeStage
+from tests.unit.model.world import FIRST_CONTROLLER, Driver, State, Znode, replace
 
 Move = tuple[str, State]
 
@@ -79,7 +79,7 @@ def _activated(state: State) -> State:
     Without the flag MIGRATION becomes POST_MIGRATION at once (PF4: accidental finalisation). With it, a log that says
     MIGRATION is believed only where `/migration` agrees: else the driver stays inactive (PF5).
     """
-    assert state.leader is not None  # noqa: S101 - it has just been elected
+    assert state.leader is not None
     has_flag = state.leader.process is NodeStage.MIGRATION
     if state.log is QuorumState.ABSENT:
         log = QuorumState.PRE_MIGRATION if has_flag else QuorumState.NONE
