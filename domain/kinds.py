@@ -67,6 +67,9 @@ class ByName(Mapping[str, K]):
             raise Permanent(f"this program has no migration of the kind {name}: it has {', '.join(self._kinds)}. Upgrade it")
         return self._kinds[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)
 

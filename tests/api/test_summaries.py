@@ -1,4 +1,4 @@
-"""The summary of a migration that has ended: in a list and alone, with the addresses of its reports."""
+"""Lists of migrations, and the summary of one that has ended, with the addresses of its reports."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -80,3 +80,9 @@ async def test_a_summary_links_reports_that_can_be_read(api: Any, record: Migrat
     (report,) = (await answer(api, record))["reports"]
     assert report["verdict"] == "clean"
     assert (await api.http.get(report["link"])).json()["id"] == report["report_id"]
+
+
+@pytest.mark.parametrize("kind", ["sideways", ""])
+async def test_a_list_of_no_kind_says_which_kinds_there_are(api: Any, kind: str, expect_problem: Callable[..., Any]) -> None:
+    problem = expect_problem(await api.http.get("/migrations", params={"kind": kind}), 422, "invalid-request")
+    assert problem["errors"] == [{"where": "query", "field": "kind", "message": "Expected 'zk-to-kraft'"}]
