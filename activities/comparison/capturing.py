@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from activities.ports.zookeeper import Captured, CapturedZnode, ZooKeeperTree
+from activities.ports.zookeeper import Captured, CapturedZnode, ZooKeeperTree, paths_below, present
 
 CHUNK = 2000
 """Znodes that are held at a time."""
@@ -45,7 +45,7 @@ async def crawl(tree: ZooKeeperTree) -> Captured:
 
 
 async def _topics(tree: ZooKeeperTree) -> Captured:
-    for part in _parts(await _paths_below(tree, TOPICS)):
+    for part in _parts(await paths_below(tree, TOPICS)):
         for group in _groups(await _read(tree, part)):
             paths = [path for states in group.values() for path in states]
             found = {znode.path: znode for chunk in _parts(paths) for znode in await _read(tree, chunk)}
@@ -83,7 +83,7 @@ def _partitions(topic: CapturedZnode) -> list[str]:
 
 async def _users(tree: ZooKeeperTree) -> Captured:
     """Users, and the clients that some of them have."""
-    for users in _parts(await _paths_below(tree, USERS)):
+    for users in _parts(await paths_below(tree, USERS)):
         yield await _read(tree, users)
         for folder in await _read(tree, [f"{user}/clients" for user in users]):
             async for chunk in _flat(tree, folder.path):
@@ -91,26 +91,22 @@ async def _users(tree: ZooKeeperTree) -> Captured:
 
 
 async def _flat(tree: ZooKeeperTree, folder: str) -> Captured:
-    for part in _parts(await _paths_below(tree, folder)):
+    for part in _parts(await paths_below(tree, folder)):
         yield await _read(tree, part)
 
 
 async def _deep(tree: ZooKeeperTree, folder: str) -> Captured:
-    level = await _paths_below(tree, folder)
+    level = await paths_below(tree, folder)
     while level:
         for part in _parts(level):
             yield await _read(tree, part)
-        below = [await asyncio.gather(*(_paths_below(tree, path) for path in part)) for part in _parts(level, AT_ONCE)]
+        below = [await asyncio.gather(*(paths_below(tree, path) for path in part)) for part in _parts(level, AT_ONCE)]
         level = [path for part in below for paths in part for path in paths]
 
 
-async def _paths_below(tree: ZooKeeperTree, folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in await tree.children(folder) or ()]
-
-
 async def _read(tree: ZooKeeperTree, paths: Sequence[str]) -> tuple[CapturedZnode, ...]:
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    return tuple(CapturedZnode(path, znode.data, znode.modified_zxid) for path, znode in found if znode is not None)
+    found = await present(tree, paths)
+    return tuple(CapturedZnode(path, znode.data, znode.modified_zxid) for path, znode in found.items())
 
 
 def _parts(paths: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:

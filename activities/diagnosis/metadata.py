@@ -12,9 +12,17 @@ from activities.observing.coordinators import made_at
 from activities.observing.in_time import in_time
 from activities.observing.member_trees import ALL_SECONDS, differing_trees, torn_trees
 from activities.observing.topics import forgotten_topics
-from activities.observing.zookeeper_view import BROKER_CONFIGS, IP_CONFIGS, json_object, missing_paths
+from activities.observing.zookeeper_view import BROKER_CONFIGS, IP_CONFIGS, missing_paths
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import Znode, ZooKeepers, ZooKeeperServers, ZooKeeperTree, session
+from activities.ports.zookeeper import (
+    ZooKeepers,
+    ZooKeeperServers,
+    ZooKeeperTree,
+    config_in,
+    paths_below,
+    present,
+    session,
+)
 from domain.cluster import host_and_port, servers_in
 from domain.diagnosis.causes.case import Case
 from domain.diagnosis.causes.hints import ConnectionLimit, Hints, Pace, Serving, limits_in
@@ -138,15 +146,8 @@ async def connection_limits(tree: ZooKeeperTree) -> tuple[ConnectionLimit, ...]:
 
 async def _configs(tree: ZooKeeperTree, parent: str) -> dict[str, Mapping[str, str]]:
     """By path."""
-    paths = [f"{parent}/{name}" for name in await tree.children(parent) or ()]
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    return {path: _config(znode) for path, znode in found if znode is not None}
-
-
-def _config(znode: Znode) -> Mapping[str, str]:
-    """What cannot be parsed is not ours to judge here: Kafka does not read it either."""
-    config = (json_object(znode) or {}).get("config")
-    return config if isinstance(config, dict) else {}
+    found = await present(tree, await paths_below(tree, parent))
+    return {path: config_in(znode) for path, znode in found.items()}
 
 
 SECONDS_BETWEEN = 1.0

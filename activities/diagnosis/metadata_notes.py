@@ -18,9 +18,8 @@ from activities.observing.zookeeper_view import (
     TOPICS,
     USER_CONFIGS,
     bytes_of_names,
-    json_object,
 )
-from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree, config_in, object_in, present
 from domain.canaries import is_reserved
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
@@ -84,8 +83,8 @@ async def _long_lists(tree: ZooKeeperTree, parents: Iterable[str]) -> dict[str, 
 async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
     if len(paths) > MOST_ZNODES:
         return None
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    return {name: value for path, znode in found if znode is not None for name, value in _config(path, znode).items()}
+    found = await present(tree, paths)
+    return {name: value for path, znode in found.items() for name, value in _config(path, znode).items()}
 
 
 async def _topics_in_time(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
@@ -102,8 +101,7 @@ async def _topics(tree: ZooKeeperTree, paths: list[str]) -> dict[str, dict[str, 
     And how many partitions it has: where those of an internal topic become more, who coordinates which group moves."""
     if len(paths) > MOST_ZNODES:
         return {}
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    told = {path: json_object(znode) or {} for path, znode in found if znode is not None}
+    told = {path: object_in(znode) for path, znode in (await present(tree, paths)).items()}
     partitions = {path: len(known) for path, topic in told.items() if isinstance(known := topic.get("partitions"), dict)}
     return {
         "topic id": {f"topic_id in {path}": str(topic["topic_id"]) for path, topic in told.items() if topic.get("topic_id")},
@@ -116,8 +114,8 @@ async def _topic_configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str
     """All of a topic's in one: what it had none of before counts, and a topic that is new does not."""
     if len(paths) > MOST_ZNODES:
         return None
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    configs = ((path, _entries(znode, _is_credential, IN_A_LIST)) for path, znode in found if znode is not None)
+    found = await present(tree, paths)
+    configs = ((path, _entries(znode, _is_credential, IN_A_LIST)) for path, znode in found.items())
     return {path: ",".join(f"{key}={value}" for key, value in sorted(config.items())) for path, config in configs}
 
 
@@ -129,8 +127,7 @@ def _config(path: str, znode: Znode) -> dict[str, str]:
 
 def _entries(znode: Znode, is_secret: Callable[[str], bool], hidden: str = HIDDEN) -> dict[str, str]:
     """What is no JSON of Kafka's is told elsewhere."""
-    config = (json_object(znode) or {}).get("config")
-    told = config.items() if isinstance(config, dict) else ()
+    told = config_in(znode).items()
     return {key: _hidden(str(value), hidden) if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
 
 
@@ -149,8 +146,8 @@ async def _rules(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None
     """Each by itself: a resource may have more than anybody reads."""
     if len(paths) > MOST_ZNODES:
         return None
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    rules = {name: value for path, znode in found if znode is not None for name, value in _told(path, znode).items()}
+    found = await present(tree, paths)
+    rules = {name: value for path, znode in found.items() for name, value in _told(path, znode).items()}
     return rules if len(rules) <= MOST_ZNODES else None
 
 

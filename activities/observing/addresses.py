@@ -4,15 +4,13 @@ Looked for where Kafka does not answer or replicas lag, for people only.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from activities.observing.in_time import in_time
 from activities.observing.zookeeper_view import BROKER_CONFIGS, BROKER_IDS
 from activities.ports.kafka import Listeners, LookedUp
-from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree, config_in, object_in
 from domain.cluster import ClusterSpec, NodeSpec, addresses_of, host_and_port, host_of, servers_in
 from domain.observed.observation import NodeView
 
@@ -123,22 +121,12 @@ def _known(broker_ids: Sequence[int], found: Sequence[Addresses]) -> dict[int, A
 
 
 def _registered(znode: Znode | None) -> Addresses:
-    endpoints = _content(znode).get("endpoints")
+    endpoints = object_in(znode).get("endpoints")
     return addresses_of(",".join(map(str, endpoints))) if isinstance(endpoints, list) else {}
 
 
 def _set(znode: Znode | None) -> Addresses:
-    config = _content(znode).get("config")
-    return addresses_of(str(config.get(ADVERTISED, ""))) if isinstance(config, dict) else {}
-
-
-def _content(znode: Znode | None) -> dict[str, Any]:
-    """What cannot be parsed tells no address."""
-    try:
-        content = json.loads(znode.data) if znode is not None else None
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
+    return addresses_of(str(config_in(znode).get(ADVERTISED, ""))) if znode is not None else {}
 
 
 def _of_host(address: str, host: str) -> str:

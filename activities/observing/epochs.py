@@ -2,11 +2,10 @@
 znode says.
 """
 
-import json
 from dataclasses import dataclass
 
 from activities.observing.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
-from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree, object_in
 
 TOPICS_AT_ONCE = 200
 """How many topics are asked for at once."""
@@ -57,13 +56,13 @@ async def rule_of(tree: ZooKeeperTree) -> Rule:
 
 def partitions_of(topic: Znode | None) -> tuple[str, ...]:
     """Numbers of the partitions that a topic's znode names."""
-    partitions = _object(topic).get("partitions")
+    partitions = object_in(topic).get("partitions")
     return tuple(partitions) if isinstance(partitions, dict) else ()
 
 
 def replicas_in(topic: Znode | None, partition: str) -> tuple[int, ...]:
     """The replicas of a partition, as the topic's znode assigns them; empty where they cannot be parsed."""
-    partitions = _object(topic).get("partitions")
+    partitions = object_in(topic).get("partitions")
     replicas = partitions.get(partition) if isinstance(partitions, dict) else None
     is_parsed = isinstance(replicas, list) and all(isinstance(replica, int) for replica in replicas)
     return tuple(replicas) if isinstance(replicas, list) and is_parsed else ()
@@ -71,15 +70,5 @@ def replicas_in(topic: Znode | None, partition: str) -> tuple[int, ...]:
 
 def integer_in(znode: Znode | None, key: str) -> int | None:
     """An integer of the JSON object in a znode; `None` where there is none."""
-    value = _object(znode).get(key)
+    value = object_in(znode).get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _object(znode: Znode | None) -> dict[str, object]:
-    if znode is None:
-        return {}
-    try:
-        value = json.loads(znode.data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

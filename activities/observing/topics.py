@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from activities.observing.node_survey import CannotLook, disk_ids, run_program
-from activities.observing.zookeeper_view import DELETE_TOPICS, TOPICS, json_object
+from activities.observing.zookeeper_view import DELETE_TOPICS, TOPICS
 from activities.on_node import command_of
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree, session
+from activities.ports.zookeeper import ZooKeeperTree, object_in, session
 from domain.cluster import BrokerSpec
 from domain.errors import KeeperlessError
 from domain.observed.topic_directories import DiskIds, TopicOnDisk, TopicZnode, on_disk
@@ -23,7 +23,7 @@ async def topic_znodes(tree: ZooKeeperTree, names: Iterable[str]) -> tuple[Topic
     asked = list(names)
     znodes = await tree.get_many([f"{TOPICS}/{name}" for name in asked])
     return tuple(
-        TopicZnode(name=name, content=znode.data.decode() if json_object(znode) else "", version=znode.version)
+        TopicZnode(name=name, content=znode.data.decode() if object_in(znode) else "", version=znode.version)
         for name, znode in zip(asked, znodes, strict=True)
         if znode is not None
     )

@@ -5,11 +5,10 @@ name: unknown is never healthy. Two kinds are shown instead, because they can li
 parsed has `None` fields, and a topic that cannot be parsed counts as one without an id.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree, as_object, object_in
 from domain.errors import Transient
 from domain.observed.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 
@@ -78,7 +77,7 @@ async def assigned_to(tree: ZooKeeperTree, broker_ids: Iterable[int]) -> dict[in
     """The partitions that are assigned to each of these brokers, by name."""
     found: dict[int, list[str]] = {broker_id: [] for broker_id in broker_ids}
     for name, topic in (await _topics(tree)).items():
-        for partition, replicas in _mapping(topic.get("partitions")).items():
+        for partition, replicas in as_object(topic.get("partitions")).items():
             for broker_id in set(replicas if isinstance(replicas, list) else ()) & set(found):
                 found[broker_id].append(f"{name}-{partition}")
     return {broker_id: tuple(sorted(partitions)) for broker_id, partitions in found.items()}
@@ -99,16 +98,7 @@ async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
     """Every topic's znode, by name; empty where it cannot be parsed. Deleted while we read: left out."""
     names = await tree.children(TOPICS) or ()
     znodes = await tree.get_many([f"{TOPICS}/{name}" for name in names])
-    return {name: json_object(znode) or {} for name, znode in zip(names, znodes, strict=True) if znode is not None}
-
-
-def json_object(znode: Znode) -> dict[str, Any] | None:
-    """The JSON object in a znode, or `None`."""
-    try:
-        value = json.loads(znode.data)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    return {name: object_in(znode) for name, znode in zip(names, znodes, strict=True) if znode is not None}
 
 
 def bytes_of_names(names: Iterable[str]) -> int:
@@ -127,7 +117,7 @@ def _unreadable(path: str) -> Transient:
 def _cluster_id(znode: Znode | None) -> str | None:
     if znode is None:
         return None
-    value = (json_object(znode) or {}).get("id")
+    value = object_in(znode).get("id")
     if not isinstance(value, str):
         raise _unreadable(CLUSTER_ID)
     return value
@@ -137,7 +127,7 @@ def controller_of(znode: Znode | None) -> ControllerZnode | None:
     """What `/controller` says; `None` where it is not there."""
     if znode is None:
         return None
-    content = json_object(znode) or {}
+    content = object_in(znode)
     broker_id = _integer(content.get("brokerid"))
     if broker_id is None:
         raise _unreadable(CONTROLLER)
@@ -161,7 +151,7 @@ def _epoch(znode: Znode | None) -> int | None:
 def _migration(znode: Znode | None) -> MigrationZnode | None:
     if znode is None:
         return None
-    content = json_object(znode) or {}
+    content = object_in(znode)
     return MigrationZnode(
         controller_id=_integer(content.get("kraft_controller_id")),
         controller_epoch=_integer(content.get("kraft_controller_epoch")),
@@ -180,7 +170,7 @@ def _requested(znode: Znode | None) -> tuple[str, ...]:
     """Reassignments asked for through the znode; the znode's own name if it cannot be parsed."""
     if znode is None:
         return ()
-    partitions = (json_object(znode) or {}).get("partitions")
+    partitions = object_in(znode).get("partitions")
     if not isinstance(partitions, list) or not all(isinstance(entry, dict) for entry in partitions):
         return (REASSIGN,)
     return tuple(f"{entry.get('topic')}-{entry.get('partition')}" for entry in partitions)
@@ -192,20 +182,16 @@ def _reassigning(topics: dict[str, dict[str, Any]]) -> tuple[str, ...]:
         f"{name}-{partition}"
         for name, topic in topics.items()
         for key in ("adding_replicas", "removing_replicas")
-        for partition, replicas in _mapping(topic.get(key)).items()
+        for partition, replicas in as_object(topic.get(key)).items()
         if replicas
     )
 
 
 def _assigned(topics: Iterable[dict[str, Any]]) -> tuple[int, ...]:
     """All broker ids in assignments. `partitions` is the same in versions 1 to 3."""
-    lists = (replicas for topic in topics for replicas in _mapping(topic.get("partitions")).values())
+    lists = (replicas for topic in topics for replicas in as_object(topic.get("partitions")).values())
     found = {_integer(replica) for replicas in lists if isinstance(replicas, list) for replica in replicas}
     return tuple(sorted(broker_id for broker_id in found if broker_id is not None))
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 async def missing_paths(tree: ZooKeeperTree) -> tuple[str, ...]:

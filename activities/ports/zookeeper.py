@@ -1,10 +1,11 @@
 """ZooKeeper: its tree, and its servers one by one."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from domain.diagnosis.causes.hints import Serving
 from domain.observed.ensemble import MemberTree
@@ -136,3 +137,32 @@ async def session(zookeepers: ZooKeepers, cluster: ClusterRecord) -> AsyncIterat
         yield tree
     finally:
         await tree.close()
+
+
+async def paths_below(tree: ZooKeeperTree, folder: str) -> list[str]:
+    """Of the children; none where there is no such znode."""
+    return [f"{folder}/{name}" for name in await tree.children(folder) or ()]
+
+
+async def present(tree: ZooKeeperTree, paths: Sequence[str]) -> dict[str, Znode]:
+    """Those that exist, by path, in the order asked for."""
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return {path: znode for path, znode in found if znode is not None}
+
+
+def object_in(znode: Znode | None) -> dict[str, Any]:
+    """The JSON object in a znode; empty where there is none, or it cannot be parsed."""
+    try:
+        return as_object(json.loads(znode.data)) if znode is not None else {}
+    except ValueError:
+        return {}
+
+
+def config_in(znode: Znode) -> dict[str, Any]:
+    """What an entity's configuration sets (`/config/...`)."""
+    return as_object(object_in(znode).get("config"))
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """A value of JSON, where it is an object; empty where it is anything else."""
+    return value if isinstance(value, dict) else {}

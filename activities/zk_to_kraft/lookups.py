@@ -9,7 +9,7 @@ from activities.observing.in_time import in_time
 from activities.observing.topics import topics_on_disk
 from activities.observing.zookeeper_view import assigned_to
 from activities.ports.ports import Ports
-from activities.ports.zookeeper import ZooKeeperTree, session
+from activities.ports.zookeeper import ZooKeeperTree, paths_below, present, session
 from activities.zk_to_kraft.poison import unreadable_znodes
 from activities.zk_to_kraft.quorum_log import read_on, read_tail
 from activities.zk_to_kraft.suspects import strays_in_log
@@ -114,9 +114,6 @@ async def _crowded(cluster: ClusterRecord, case: MigrationCase, ports: Ports) ->
 
 
 async def crowded(tree: ZooKeeperTree) -> tuple[str, ...]:
-    kinds = [f"{root}/{kind}" for root in ACCESS for kind in await tree.children(root) or ()]
-    paths = [f"{kind}/{name}" for kind in kinds for name in await tree.children(kind) or ()]
-    found = zip(paths, await tree.get_many(paths), strict=True)
-    return tuple(
-        f"{path} ({len(znode.data):,} bytes)" for path, znode in found if znode is not None and len(znode.data) > LARGE
-    )
+    kinds = [kind for root in ACCESS for kind in await paths_below(tree, root)]
+    found = await present(tree, [path for kind in kinds for path in await paths_below(tree, kind)])
+    return tuple(f"{path} ({len(znode.data):,} bytes)" for path, znode in found.items() if len(znode.data) > LARGE)

@@ -7,7 +7,7 @@ What only makes the copy wait, dead brokers in assignments, comes last.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from activities.observing.zookeeper_view import (
@@ -20,7 +20,7 @@ from activities.observing.zookeeper_view import (
     TOPICS,
     USER_CONFIGS,
 )
-from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.ports.zookeeper import ZooKeeperTree, paths_below, present
 from activities.zk_to_kraft import znode_forms as forms
 from domain.observed.observation import Suspect
 
@@ -56,7 +56,7 @@ async def _unreadable(tree: ZooKeeperTree, topics: dict[str, bytes]) -> list[Sus
         *await _quotas(tree),
         *await _read(tree, [PRODUCER_IDS], forms.producer_ids),
         *await _acls(tree),
-        *await _read(tree, await _below(tree, TOKENS), forms.token),
+        *await _read(tree, await paths_below(tree, TOKENS), forms.token),
     ]
 
 
@@ -133,18 +133,18 @@ def _name(path: str) -> str:
 async def _topics(tree: ZooKeeperTree) -> dict[str, bytes]:
     """Without those that wait for their deletion: the copy leaves them out."""
     leaving = await tree.children(DELETE_TOPICS) or ()
-    return await _contents(tree, [path for path in await _below(tree, TOPICS) if _name(path) not in leaving])
+    return await _contents(tree, [path for path in await paths_below(tree, TOPICS) if _name(path) not in leaving])
 
 
 async def _broker_configs(tree: ZooKeeperTree) -> list[Suspect]:
-    paths = await _below(tree, BROKER_CONFIGS)
+    paths = await paths_below(tree, BROKER_CONFIGS)
     strange = [path for path in paths if not (_name(path).isdecimal() or _name(path) == DEFAULT_ENTITY)]
     why = f"its name is neither a broker id nor {DEFAULT_ENTITY}"
     return [Suspect(what=path, why=why) for path in strange] + await _read(tree, paths, forms.broker_configs)
 
 
 async def _quotas(tree: ZooKeeperTree) -> list[Suspect]:
-    entities = [path for kind in QUOTAS for path in await _below(tree, kind)]
+    entities = [path for kind in QUOTAS for path in await paths_below(tree, kind)]
     of_clients = await _all_below(tree, [f"{path}/clients" for path in entities if path.startswith(USER_CONFIGS)])
     strange = [path for path in (*entities, *of_clients) if not forms.is_name_escaped_well(_name(path))]
     return [
@@ -176,15 +176,10 @@ async def _read(tree: ZooKeeperTree, paths: Sequence[str], form: forms.Form) -> 
 
 async def _contents(tree: ZooKeeperTree, paths: Sequence[str]) -> dict[str, bytes]:
     """Those that exist: a cluster in use deletes topics while we read, and absence is well formed everywhere."""
-    znodes: Iterable[Znode | None] = await tree.get_many(paths)
-    return {path: znode.data for path, znode in zip(paths, znodes, strict=True) if znode is not None}
-
-
-async def _below(tree: ZooKeeperTree, path: str) -> list[str]:
-    return [f"{path}/{name}" for name in await tree.children(path) or ()]
+    return {path: znode.data for path, znode in (await present(tree, paths)).items()}
 
 
 async def _all_below(tree: ZooKeeperTree, paths: Sequence[str]) -> list[str]:
     """Asked at once: there may be thousands of users."""
-    found = await asyncio.gather(*(_below(tree, path) for path in paths))
+    found = await asyncio.gather(*(paths_below(tree, path) for path in paths))
     return [path for below in found for path in below]

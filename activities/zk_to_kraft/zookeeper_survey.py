@@ -1,7 +1,6 @@
 """What the preflight asks of ZooKeeper beyond the view: what the copy reads, who is connected, who may write."""
 
 import asyncio
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,7 +19,19 @@ from activities.observing.zookeeper_view import (
     USER_CONFIGS,
     bytes_of_names,
 )
-from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
+from activities.ports.zookeeper import (
+    Access,
+    DeleteZnode,
+    SetZnode,
+    Znode,
+    ZnodeChange,
+    ZooKeepers,
+    ZooKeeperTree,
+    as_object,
+    object_in,
+    paths_below,
+    present,
+)
 from activities.zk_to_kraft.poison import ACL_STORES, DEFAULT_ENTITY, TOKENS, poisoned_znodes, unelectable
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
@@ -128,9 +139,9 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, tuple[
         refused=await _refused(remembered) if protected else None,
         suspects=suspects,
         single_replica_topics=tuple(sorted(name for name, topic in topics.items() if _has_single_replicas(topic))),
-        broker_configs={name: tuple(sorted(_mapping(found.get("config")))) for name, found in brokers.items()},
+        broker_configs={name: tuple(sorted(as_object(found.get("config")))) for name, found in brokers.items()},
         throttled_topics=tuple(
-            sorted(name for name, found in configs.items() if any(map(THROTTLED.search, _mapping(found.get("config")))))
+            sorted(name for name, found in configs.items() if any(map(THROTTLED.search, as_object(found.get("config")))))
         ),
         orphan_configs=tuple(sorted(configs.keys() - topics.keys() - {DEFAULT_ENTITY})),
         prefixed_wildcards=tuple(path for path in prefixed if path.endswith("/*")),
@@ -149,9 +160,8 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, tuple[
 
 async def _objects(tree: ZooKeeperTree, parent: str) -> dict[str, dict[str, object]]:
     """The JSON objects below a znode by name; empty where one cannot be parsed: that is among the suspects."""
-    names = await tree.children(parent) or ()
-    znodes = await tree.get_many([f"{parent}/{name}" for name in names])
-    return {name: _object(znode.data) for name, znode in zip(names, znodes, strict=True) if znode is not None}
+    found = await present(tree, await paths_below(tree, parent))
+    return {path.rpartition("/")[2]: object_in(znode) for path, znode in found.items()}
 
 
 async def _left(tree: ZooKeeperTree, topics: Iterable[str]) -> Leftovers:
@@ -165,19 +175,8 @@ async def _left(tree: ZooKeeperTree, topics: Iterable[str]) -> Leftovers:
     )
 
 
-def _object(data: bytes) -> dict[str, object]:
-    try:
-        return _mapping(json.loads(data))
-    except ValueError:
-        return {}
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
 def _has_single_replicas(topic: Mapping[str, object]) -> bool:
-    return any(isinstance(replicas, list) and len(replicas) == 1 for replicas in _mapping(topic.get("partitions")).values())
+    return any(isinstance(replicas, list) and len(replicas) == 1 for replicas in as_object(topic.get("partitions")).values())
 
 
 async def _grandchildren(tree: ZooKeeperTree, path: str) -> list[str]:
@@ -193,10 +192,10 @@ async def _registrations(tree: ZooKeeperTree) -> list[Registration]:
 
 def _registration(broker_id: int, znode: Znode) -> Registration:
     """kafka.zk.BrokerIdZNode: `endpoints` as `INTERNAL://host:9092`, and a map of protocols from version 4 on."""
-    content = _object(znode.data)
+    content = object_in(znode)
     endpoints = content.get("endpoints")
     found = [str(endpoint).partition("://") for endpoint in endpoints] if isinstance(endpoints, list) else []
-    protocols = _mapping(content.get("listener_security_protocol_map"))
+    protocols = as_object(content.get("listener_security_protocol_map"))
     return Registration(
         broker_id=broker_id,
         session=znode.ephemeral_owner,

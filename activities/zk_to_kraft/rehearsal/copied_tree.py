@@ -11,7 +11,7 @@ from pathlib import Path
 
 from activities.comparison.capturing import crawl
 from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, MIGRATION
-from activities.ports.zookeeper import CreateZnode, DeleteZnode, SetZnode, ZnodeChange, ZooKeeperTree
+from activities.ports.zookeeper import CreateZnode, DeleteZnode, SetZnode, ZnodeChange, ZooKeeperTree, paths_below, present
 from domain.errors import Permanent
 
 MARKER = "/keeperless-rehearsal"
@@ -37,10 +37,8 @@ async def ensure_marker(tree: ZooKeeperTree, marker: bytes) -> None:
 async def end_sessions(tree: ZooKeeperTree) -> None:
     """Delete what brokers' sessions own, and what a migration before has left. Sessions may expire meanwhile by themselves."""
     while True:
-        paths = [f"{BROKER_IDS}/{name}" for name in await tree.children(BROKER_IDS) or ()]
-        paths += [CONTROLLER, MIGRATION]
-        there = [(path, znode) for path, znode in zip(paths, await tree.get_many(paths), strict=True) if znode is not None]
-        if not there or await tree.commit([DeleteZnode(path, znode.version) for path, znode in there]):
+        there = await present(tree, [*await paths_below(tree, BROKER_IDS), CONTROLLER, MIGRATION])
+        if not there or await tree.commit([DeleteZnode(path, znode.version) for path, znode in there.items()]):
             return
 
 

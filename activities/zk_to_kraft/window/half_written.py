@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from activities.observing.epochs import TOPICS_AT_ONCE, Rule, partitions_of, replicas_in
 from activities.observing.zookeeper_view import CONTROLLER_EPOCH, TOPICS
-from activities.ports.zookeeper import CreateZnode, SetZnode, Znode, ZooKeeperTree
+from activities.ports.zookeeper import CreateZnode, SetZnode, Znode, ZooKeeperTree, present
 
 PARTITIONS_AT_ONCE = 500
 """Of one topic in one transaction, which must stay below a megabyte (jute.maxbuffer)."""
@@ -52,7 +52,7 @@ async def _missing(tree: ZooKeeperTree, name: str, topic: Znode | None, controll
     if not lacking:
         return []
     parents = [folder, *(f"{folder}/{number}" for number in lacking)]
-    there = {path for path, znode in zip(parents, await tree.get_many(parents), strict=True) if znode is not None}
+    there = await present(tree, parents)
     found: list[list[CreateZnode]] = []
     for start in range(0, len(lacking), PARTITIONS_AT_ONCE):
         some = lacking[start : start + PARTITIONS_AT_ONCE]
