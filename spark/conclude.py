@@ -1,6 +1,5 @@
 """From findings in order to a result: the verdict, the counts, the hash that an approval is bound to, and one Parquet file."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from domain.drift.hashing import content_hash, rules_fingerprint
-from domain.drift.report import CheckName, DriftFinding, FindingKind, RecordCounts, Verdict
+from domain.drift.report import CheckName, CheckResult, DriftFinding, FindingKind, RecordCounts, Verdict
 from spark.findings import FINDINGS_SCHEMA, GRAVITY, as_models, finding_counts, gravity_of, tolerated_in
-from spark.job import CheckResult
 
 FINDINGS_FILE = "findings.parquet"
 FIRST_FINDINGS = 100
@@ -87,17 +85,11 @@ def conclude(job: Asked, findings: Iterable[pa.Table], measured: Measured, finge
         not_read=measured.not_read,
         tolerated=tuple(sorted(f"{record}: {by}" for record, by in tally.tolerated)),
         findings=path,
-        findings_sha256=_sha256(path),
         rules_fingerprint=fingerprint,
-        material_hash=content_hash(job.check, verdict, counts, _all_in(path), measured.not_read, fingerprint),
+        content_hash=content_hash(job.check, verdict, counts, _all_in(path), measured.not_read, fingerprint),
         engine=measured.engine,
         seconds=dict(measured.seconds),
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as written:
-        return hashlib.file_digest(written, "sha256").hexdigest()
 
 
 def _write(path: Path, findings: Iterable[pa.Table], tally: _Tally) -> None:

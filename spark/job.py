@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.drift.records import COMPARED_KINDS
-from domain.drift.report import CheckName, DriftFinding, RecordCounts, Verdict
+from domain.drift.report import CheckName
 from domain.drift.tolerations import Toleration
 
 
@@ -66,23 +66,3 @@ class CheckJob(JobModel):
     """The left side was read a while before the copy. What only the right one has was made meanwhile: that is for information.
     What changes by itself counts where the row is known to be of that time only."""
     tasks: Annotated[int, Field(ge=1, le=4096)] = 2
-
-
-class CheckResult(JobModel):
-    """What an engine found. `findings`: a Parquet file below `out`, of all findings, sorted; `first`: the gravest.
-
-    `tolerated`: the tolerations that were used, as `domain.zk_to_kraft.comparison.names_of` names them.
-    """
-
-    verdict: Verdict
-    counts: dict[str, RecordCounts]
-    first: tuple[DriftFinding, ...] = ()
-    finding_count: int = 0
-    not_read: tuple[str, ...] = ()
-    tolerated: tuple[str, ...] = ()
-    findings: Path
-    findings_sha256: str
-    rules_fingerprint: str
-    material_hash: str
-    engine: str
-    seconds: dict[str, float] = Field(default_factory=dict)

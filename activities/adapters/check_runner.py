@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
-from activities.comparison.conclusions import compared_of
-from activities.ports.checks import Claimed, Compared, Comparison, KeptRows, TellProgress
+from activities.ports.checks import Claimed, Comparison, KeptRows, TellProgress
 from activities.ports.zookeeper import Captured, CapturedZnode
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
+from domain.drift.report import CheckResult
 from domain.errors import Permanent, Superseded, Transient
 from domain.quorum_log.metadata_log import EndOfCopy
 from spark.conclude import Measured, conclude
 from spark.engine.local import LocalEngine
 from spark.engine.progress import OnProgress, Progress
 from spark.findings import DRIFTS, in_order
-from spark.job import CheckJob, CheckResult, KraftFiles, StagedRows
+from spark.job import CheckJob, KraftFiles, StagedRows
 from spark.sources.as_of_claim import DIGEST_KEY, AtClaim, as_of_claim
 from spark.sources.build import resolve_secret
 from spark.sources.kraft_copy import end_of_copy
@@ -118,7 +118,7 @@ class EngineRunner:
         # The notes are complete when the rows are: the list is read after them.
         return write_rows(directory, rows, notes.not_read, {DIGEST_KEY: digester.digest(DIGEST_KEY, b"")})
 
-    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> Compared:
+    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> CheckResult:
         job, ended = self._job(asked), threading.Event()
 
         def tell(progress: Progress) -> None:
@@ -128,9 +128,9 @@ class EngineRunner:
 
         on_spark = await self._run_on_spark(job, session, tell)
         if on_spark is not None:
-            return compared_of(on_spark)
+            return on_spark
         here = job.model_copy(update={"out": job.out.with_name(f"{job.out.name}-local")})
-        return compared_of(await _in_thread(lambda: LocalEngine().run(here, on_progress=tell), ended))
+        return await _in_thread(lambda: LocalEngine().run(here, on_progress=tell), ended)
 
     async def _run_on_spark(self, job: CheckJob, session: str, tell: OnProgress) -> CheckResult | None:
         """`None`: Spark is away, or will not do it, which never closes the way. Where the input is what it cannot read, the
@@ -143,10 +143,10 @@ class EngineRunner:
             self._log.warning("Spark did not make the comparison: comparing in this process", check=job.id, why=str(error))
             return None
 
-    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+    async def confirm(self, asked: Comparison, earlier: CheckResult, later: CheckResult) -> tuple[CheckResult, int]:
         return await asyncio.to_thread(self._confirm, self._job(asked), earlier, later)
 
-    def _confirm(self, job: CheckJob, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+    def _confirm(self, job: CheckJob, earlier: CheckResult, later: CheckResult) -> tuple[CheckResult, int]:
         if earlier.content_hash == later.content_hash:
             return later, 0
         found = pq.read_table(later.findings)
@@ -155,7 +155,7 @@ class EngineRunner:
         job.out.mkdir(mode=0o700)
         rows = {kind: (counts.left, counts.right, counts.equal) for kind, counts in later.counts.items()}
         measured = Measured(later.engine, rows, later.not_read, later.seconds)
-        return compared_of(conclude(job, [in_order(kept)], measured)), found.num_rows - kept.num_rows
+        return conclude(job, [in_order(kept)], measured), found.num_rows - kept.num_rows
 
     def _job(self, asked: Comparison) -> CheckJob:
         return CheckJob(

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from domain.drift.report import CheckResult
 from domain.errors import Transient
 from spark.engine.progress import OnProgress
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckJob
 from spark.session.endpoint import Endpoint, SparkProvider
 
 T = TypeVar("T")

@@ -9,14 +9,13 @@ from typing import Any, Protocol, TypeVar
 import pyarrow.parquet as pq
 import structlog
 
-from activities.comparison.conclusions import compared_of
-from activities.ports.checks import Compared, MessageComparison, TellProgress, WalkedNode
-from domain.drift.message_manifest import NodeWalked
+from activities.ports.checks import TellProgress, WalkedNode
+from domain.drift.message_manifest import MessageComparison, NodeWalked
+from domain.drift.report import CheckResult
 from domain.errors import Permanent, Transient
 from spark.codec.segment_manifest import read_walk
-from spark.engine.messages import MessageJob, run
+from spark.engine.messages import run
 from spark.engine.progress import Progress
-from spark.job import CheckResult
 
 T = TypeVar("T")
 
@@ -40,38 +39,28 @@ class MessageEngine:
     async def read_walk(self, broker: int, output: str) -> WalkedNode:
         return await asyncio.to_thread(_read_walk, broker, output)
 
-    async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> Compared:
-        job = MessageJob(
-            id=asked.id,
-            before=asked.before,
-            after=asked.after,
-            before_batches=asked.before_batches,
-            after_batches=asked.after_batches,
-            out=asked.out,
-            tolerated=asked.tolerated,
-            not_read=asked.not_read,
-        )
-        on_spark = await self._on_spark(job, session, on_progress)
-        return compared_of(on_spark if on_spark is not None else await asyncio.to_thread(run, job))
+    async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> CheckResult:
+        on_spark = await self._on_spark(asked, session, on_progress)
+        return on_spark if on_spark is not None else await asyncio.to_thread(run, asked)
 
-    async def _on_spark(self, job: MessageJob, session: str, on_progress: TellProgress) -> CheckResult | None:
+    async def _on_spark(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> CheckResult | None:
         """`None`: Spark is away, or will not do it, which never closes the way."""
         if self._spark is None:
             return None
         try:
-            return await self._spark.run_with(partial(_run_on_spark, job, on_progress), session, job.id)
+            return await self._spark.run_with(partial(_run_on_spark, asked, on_progress), session, asked.id)
         except (Transient, Permanent) as error:
-            self._log.warning("Spark did not make the comparison: comparing in this process", check=job.id, why=str(error))
+            self._log.warning("Spark did not make the comparison: comparing in this process", check=asked.id, why=str(error))
             return None
 
 
-def _run_on_spark(job: MessageJob, on_progress: TellProgress, session: Any) -> CheckResult:  # noqa: ANN401 - PySpark may be absent
+def _run_on_spark(asked: MessageComparison, on_progress: TellProgress, session: Any) -> CheckResult:  # noqa: ANN401 - PySpark may be absent
     from spark.engine.messages_on_spark import compare_on_spark
 
     def tell(progress: Progress) -> None:
         on_progress(progress.words, progress.done, progress.total)
 
-    return run(job, partial(compare_on_spark, session, TASKS, tell), "spark")
+    return run(asked, partial(compare_on_spark, session, TASKS, tell), "spark")
 
 
 def _read_walk(broker: int, output: str) -> WalkedNode:

@@ -20,12 +20,12 @@ from pydantic import ValidationError
 
 from activities.comparison.reporting import kept_of, nothing, report_of
 from activities.comparison.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
-from activities.ports.checks import CheckAttempt, MessageComparison, MessageRunner, TellProgress, WalkedNode
+from activities.ports.checks import CheckAttempt, MessageRunner, TellProgress, WalkedNode
 from activities.ports.ports import Ports
 from activities.ports.stores import ArtefactStore
 from domain.cluster import BrokerSpec
 from domain.contracts import CheckRequest
-from domain.drift.message_manifest import MessageManifest
+from domain.drift.message_manifest import MessageComparison, MessageManifest
 from domain.drift.messages import (
     BATCH,
     GROUP_OFFSET,

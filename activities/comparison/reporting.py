@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.ports.checks import Compared
 from activities.ports.stores import ArtefactStore
 from domain.contracts import CheckRequest
 from domain.drift.hashing import content_hash
-from domain.drift.report import Cut, DriftReport, RecordCounts, Verdict
+from domain.drift.report import CheckResult, Cut, DriftReport, RecordCounts, Verdict
 
 NO_CUT = Cut()
 
@@ -18,7 +17,7 @@ NO_CUT = Cut()
 async def report_of(
     artefacts: ArtefactStore,
     asked: CheckRequest,
-    compared: Compared,
+    compared: CheckResult,
     started_at: datetime,
     about: Mapping[str, Any] | None = None,
     cut: Cut = NO_CUT,
@@ -52,15 +51,15 @@ async def report_of(
     return report.model_copy(update={"manifest": manifest})
 
 
-def kept_of(asked: CheckRequest, counts: Mapping[str, int], not_read: tuple[str, ...], rules: str) -> Compared:
+def kept_of(asked: CheckRequest, counts: Mapping[str, int], not_read: tuple[str, ...], rules: str) -> CheckResult:
     """So much was kept, by kind, to be compared with later; of no use if something was not read. `rules`: their fingerprint."""
     verdict = Verdict.INCONCLUSIVE if not_read else Verdict.CLEAN
     told = {record: RecordCounts(left=count) for record, count in counts.items()}
     hash_ = content_hash(asked.check, verdict, told, (), not_read, rules)
-    return Compared(verdict, told, (), not_read, None, hash_, rules, (), "", {})
+    return CheckResult(verdict=verdict, counts=told, not_read=not_read, rules_fingerprint=rules, content_hash=hash_)
 
 
-def nothing(asked: CheckRequest, why: str, rules: str) -> Compared:
+def nothing(asked: CheckRequest, why: str, rules: str) -> CheckResult:
     """Nothing could be compared, and the report says why. `rules`: their fingerprint."""
     hash_ = content_hash(asked.check, Verdict.INCONCLUSIVE, {}, (), (why,), rules)
-    return Compared(Verdict.INCONCLUSIVE, {}, (), (why,), None, hash_, rules, (), "", {})
+    return CheckResult(verdict=Verdict.INCONCLUSIVE, not_read=(why,), rules_fingerprint=rules, content_hash=hash_)

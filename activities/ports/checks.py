@@ -9,9 +9,9 @@ from uuid import UUID, uuid5
 
 from activities.ports.zookeeper import Captured
 from domain.contracts import CheckRequest
-from domain.drift.message_manifest import NodeWalked
-from domain.drift.messages import ReplicaLog, Sight
-from domain.drift.report import CheckName, DriftFinding, RecordCounts, Verdict
+from domain.drift.message_manifest import MessageComparison, NodeWalked
+from domain.drift.messages import ReplicaLog
+from domain.drift.report import CheckName, CheckResult
 from domain.drift.tolerations import Toleration
 from domain.quorum_log.metadata_log import EndOfCopy
 from domain.records import ClusterRecord
@@ -55,25 +55,6 @@ class KeptRows:
     not_read: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Compared:
-    """What was found. `findings`: a file with all of them, below the comparison's `out`, or `None` where nothing was compared;
-    `first`: the gravest. `tolerated`: the tolerations that were used, as `comparison.names_of` names them. `engine`: who has
-    compared.
-    """
-
-    verdict: Verdict
-    counts: dict[str, RecordCounts]
-    first: tuple[DriftFinding, ...]
-    not_read: tuple[str, ...]
-    findings: Path | None
-    content_hash: str
-    rules_fingerprint: str
-    tolerated: tuple[str, ...]
-    engine: str
-    seconds: dict[str, float]
-
-
 TellProgress = Callable[[str, int, int], None]
 """What is done, how many tasks of it are done, and how many there are."""
 
@@ -96,13 +77,13 @@ class CheckRunner(Protocol):
     async def as_of_claim(self, kept: bytes, captured: Captured, claimed: Claimed, directory: Path) -> None:
         """Rows as the tree was when KRaft claimed it: into `directory`, which is new. `kept`: rows of before."""
 
-    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> Compared:
+    async def compare(self, asked: Comparison, session: str, on_progress: TellProgress) -> CheckResult:
         """Compare. `on_progress` is called often, in any thread. Cancelled, it ends its work.
 
         `Permanent`: a side is damaged, or the log before `cut` is not there any more.
         """
 
-    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+    async def confirm(self, asked: Comparison, earlier: CheckResult, later: CheckResult) -> tuple[CheckResult, int]:
         """`later` with those of its differences only that `earlier` had just the same, and how many others it had. They moved
         between two looks. `asked`: has a directory of its own."""
 
@@ -117,27 +98,13 @@ class WalkedNode:
     walked: NodeWalked
 
 
-@dataclass(frozen=True)
-class MessageComparison:
-    """Two looks at clients' data, their batches as Parquet files. `out`: a new, private directory."""
-
-    id: str
-    before: Sight
-    after: Sight
-    before_batches: tuple[Path, ...]
-    after_batches: tuple[Path, ...]
-    out: Path
-    tolerated: tuple[Toleration, ...] = ()
-    not_read: tuple[str, ...] = ()
-
-
 class MessageRunner(Protocol):
     """Makes rows of what a node told, and compares them with earlier ones."""
 
     async def read_walk(self, broker: int, output: str) -> WalkedNode:
         """`Transient`: the answer is not whole."""
 
-    async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> Compared:
+    async def compare(self, asked: MessageComparison, session: str, on_progress: TellProgress) -> CheckResult:
         """`session`, `on_progress`: as in `CheckRunner.compare`."""
 
 

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from functools import partial
 
 from activities.comparison.reporting import nothing, report_of
-from activities.ports.checks import CheckAttempt, CheckRunner, Compared, Comparison
+from activities.ports.checks import CheckAttempt, CheckRunner, Comparison
 from activities.ports.ports import Ports
 from activities.zk_to_kraft.consistent_cut import Taker
 from domain.drift.hashing import content_hash, rules_fingerprint
-from domain.drift.report import CheckName, Cut, DriftReport, Verdict
+from domain.drift.report import CheckName, CheckResult, Cut, DriftReport, Verdict
 from domain.errors import Transient
 
 LOOKS = 4
@@ -33,7 +33,7 @@ class Look:
 
     cut: Cut
     asked: Comparison | None = None
-    compared: Compared | None = None
+    compared: CheckResult | None = None
     why_not: str = ""
 
 
@@ -127,4 +127,5 @@ def _moving(look: Look) -> Look:
     why = f"{moved} rows differed in the last of {LOOKS} snapshots, and others before: they change faster than they can be read"
     not_read = (*found.not_read, why)
     hash_ = content_hash(CheckName.METADATA, Verdict.INCONCLUSIVE, found.counts, found.first, not_read, found.rules_fingerprint)
-    return replace(look, compared=replace(found, verdict=Verdict.INCONCLUSIVE, not_read=not_read, content_hash=hash_))
+    changed = {"verdict": Verdict.INCONCLUSIVE, "not_read": not_read, "content_hash": hash_}
+    return replace(look, compared=found.model_copy(update=changed))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from bench.contenders import Play
 from bench.inputs import raw_job, staged_job
+from domain.drift.report import CheckResult
 from spark.engine.local import LocalEngine
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckJob
 
 MakeJob = Callable[[Path, Path], CheckJob]
 

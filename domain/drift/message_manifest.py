@@ -1,9 +1,12 @@
-"""One look at clients' data, as it is kept: the artefact that a later look is compared with."""
+"""One look at clients' data, as it is kept for a later one, and the comparison of two."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
-from domain.drift.messages import Sight
-from domain.drift.report import DriftModel
+from domain.drift.messages import BATCH, GROUP_OFFSET, PARTITION_LOG, REPLICA_LOG, Sight
+from domain.drift.report import CheckName, DriftModel
+from domain.drift.tolerations import Toleration
 
 
 class NodeWalked(DriftModel):
@@ -34,3 +37,22 @@ class MessageManifest(DriftModel):
     walks: tuple[NodeWalked, ...] = ()
     since: str | None = None
     not_read: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MessageComparison:
+    """Two looks. Batches are Parquet files, any number of them. `out`: a new, private directory.
+
+    `not_read`: what should have been looked at, and did not answer.
+    """
+
+    id: str
+    before: Sight
+    after: Sight
+    before_batches: tuple[Path, ...]
+    after_batches: tuple[Path, ...]
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+    not_read: tuple[str, ...] = ()
+    check: CheckName = CheckName.MESSAGES
+    kinds: tuple[str, ...] = (PARTITION_LOG, REPLICA_LOG, BATCH, GROUP_OFFSET)

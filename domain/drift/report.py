@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -83,6 +84,25 @@ class RecordCounts(DriftModel):
     differs: int = 0
     tolerated: int = 0
     unverifiable: int = 0
+
+
+class CheckResult(DriftModel):
+    """What an engine found. `findings`: a Parquet file of all findings, sorted, below the comparison's `out`, or `None` if
+    nothing was compared; `first`: the gravest. `tolerated`: the tolerations that were used, as `comparison.names_of` names
+    them. `engine`: which one has compared. `content_hash`: as in `DriftReport`.
+    """
+
+    verdict: Verdict
+    counts: dict[str, RecordCounts] = Field(default_factory=dict)
+    first: tuple[DriftFinding, ...] = ()
+    finding_count: int = 0
+    not_read: tuple[str, ...] = ()
+    tolerated: tuple[str, ...] = ()
+    findings: Path | None = None
+    rules_fingerprint: str
+    content_hash: str
+    engine: str = ""
+    seconds: dict[str, float] = Field(default_factory=dict)
 
 
 class Cut(DriftModel):

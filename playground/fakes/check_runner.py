@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
+from activities.ports.checks import Claimed, Comparison, KeptRows
 from activities.ports.zookeeper import Captured
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
-from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
+from domain.drift.report import CheckResult, DriftFinding, FindingKind, RecordCounts, Verdict
 from domain.quorum_log.metadata_log import EndOfCopy
 
 PARTS_OF_A_TOPIC = 3
@@ -63,7 +63,7 @@ class FakeCheckRunner:
         self.claims.append(claimed.zxid)
         await self.stage(captured, directory)
 
-    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
+    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> CheckResult:
         self.asked.append(asked)
         self.sessions.append(session)
         on_progress("compare", 0, 1)
@@ -74,16 +74,16 @@ class FakeCheckRunner:
             raise found
         return _compared(asked, tuple(difference(key) for key in found))
 
-    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+    async def confirm(self, asked: Comparison, earlier: CheckResult, later: CheckResult) -> tuple[CheckResult, int]:
         kept = tuple(finding for finding in later.first if finding in earlier.first)
         return _compared(asked, kept), len(later.first) - len(kept)
 
 
-def _compared(asked: Comparison, first: tuple[DriftFinding, ...]) -> Compared:
+def _compared(asked: Comparison, first: tuple[DriftFinding, ...]) -> CheckResult:
     asked.out.mkdir(mode=0o700)
     findings = asked.out / "findings.parquet"
     findings.write_text("\n".join(finding.key for finding in first))
-    return Compared(
+    return CheckResult(
         verdict=Verdict.DRIFT if first else Verdict.CLEAN,
         counts={"topic": RecordCounts(left=2, right=2 + len(first), missing_left=len(first), equal=2)},
         first=first,

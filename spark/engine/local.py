@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from domain.drift.report import CheckResult
 from domain.errors import Superseded, Transient
 from spark.comparing.compare import Compared
 from spark.conclude import Measured, conclude
@@ -20,7 +21,7 @@ from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.sides import Side, Sources, look_at
 from spark.engine.tasks import CompareTask, StageTask, Tick, added, circumstances_of, compare_tasks
 from spark.findings import FINDINGS_SCHEMA, in_order, tolerate
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckJob
 from spark.staging import StagedFile
 
 TELL_EVERY = 0.1

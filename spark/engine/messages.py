@@ -5,57 +5,32 @@ Another engine differs in who compares the batches only: `Compare`.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from domain.drift.message_manifest import MessageComparison
 from domain.drift.messages import (
     BATCH,
     GROUP_OFFSET,
     PARTITION_LOG,
     REPLICA_LOG,
     Judged,
-    Sight,
     Span,
     judge,
     rules_fingerprint,
 )
-from domain.drift.report import CheckName, DriftFinding, FindingKind
-from domain.drift.tolerations import Toleration
+from domain.drift.report import CheckResult, DriftFinding, FindingKind
 from spark.codec.segment_manifest import BATCH_SCHEMA
 from spark.comparing.messages import ComparedBatches, compare_batches, finding_table, span_table
 from spark.conclude import Measured, conclude
 from spark.findings import in_order, tolerate
-from spark.job import CheckResult
 
-KINDS = (PARTITION_LOG, REPLICA_LOG, BATCH, GROUP_OFFSET)
-
-
-@dataclass(frozen=True)
-class MessageJob:
-    """Two looks. Batches are Parquet files, any number of them. `out`: a new, private directory.
-
-    `not_read`: what should have been looked at, and did not answer.
-    """
-
-    id: str
-    before: Sight
-    after: Sight
-    before_batches: tuple[Path, ...]
-    after_batches: tuple[Path, ...]
-    out: Path
-    tolerated: tuple[Toleration, ...] = ()
-    not_read: tuple[str, ...] = ()
-    check: CheckName = CheckName.MESSAGES
-    kinds: tuple[str, ...] = KINDS
+Compare = Callable[[MessageComparison, tuple[Span, ...]], ComparedBatches]
 
 
-Compare = Callable[[MessageJob, tuple[Span, ...]], ComparedBatches]
-
-
-def compare_here(job: MessageJob, spans: tuple[Span, ...]) -> ComparedBatches:
+def compare_here(job: MessageComparison, spans: tuple[Span, ...]) -> ComparedBatches:
     """All in memory: some 100 bytes for each batch."""
     return compare_batches(read_batches(job.before_batches), read_batches(job.after_batches), span_table(spans))
 
@@ -66,7 +41,7 @@ def read_batches(files: Sequence[Path]) -> pa.Table:
     return ds.dataset([str(file) for file in files], schema=BATCH_SCHEMA, format="parquet").to_table()
 
 
-def run(job: MessageJob, compare: Compare = compare_here, engine: str = "local") -> CheckResult:
+def run(job: MessageComparison, compare: Compare = compare_here, engine: str = "local") -> CheckResult:
     """The findings, as a file in `job.out` and in short."""
     job.out.mkdir(mode=0o700, exist_ok=True)
     begun = time.monotonic()
@@ -79,7 +54,7 @@ def run(job: MessageJob, compare: Compare = compare_here, engine: str = "local")
     return conclude(job, [in_order(tolerate(found, job.tolerated))], measured, rules_fingerprint())
 
 
-def _rows(job: MessageJob, judged: Judged) -> dict[str, tuple[int, int, int]]:
+def _rows(job: MessageComparison, judged: Judged) -> dict[str, tuple[int, int, int]]:
     """Left, right and equal ones of the kinds that are not batches."""
     before, after, found = job.before, job.after, _keys(judged.findings)
     partitions = [(one.topic, f"{one.topic}-{one.partition}") for one in before.partitions]

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from domain.drift.message_manifest import MessageComparison
 from domain.drift.messages import Span
 from spark.codec.segment_manifest import BATCH_SCHEMA
 from spark.comparing.messages import REPLICA, ComparedBatches, compare_batches, span_table
-from spark.engine.messages import MessageJob
 from spark.engine.progress import OnProgress
 from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
@@ -27,7 +27,7 @@ SIDE = "is_after"
 
 
 def compare_on_spark(
-    session: SparkSession, tasks: int, on_progress: OnProgress, job: MessageJob, spans: tuple[Span, ...]
+    session: SparkSession, tasks: int, on_progress: OnProgress, job: MessageComparison, spans: tuple[Span, ...]
 ) -> ComparedBatches:
     """A `Compare`, once session, number of tasks and `on_progress` are given."""
     sides = _side(session, job.before_batches, False).unionByName(_side(session, job.after_batches, True))

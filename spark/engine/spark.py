@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from domain.drift.report import CheckResult
 from domain.errors import Transient
 from spark.conclude import Measured, conclude
 from spark.engine.frames import in_order, tolerate
@@ -25,7 +26,7 @@ from spark.engine.sides import Side, Sources, look_at
 from spark.engine.tasks import circumstances_of, compare_tasks
 from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckJob
 from spark.staging import StagedFile
 
 RowCounts = dict[str, tuple[int, int, int]]

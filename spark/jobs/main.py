@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from domain.drift.report import DriftFinding, FindingKind, Verdict
+from domain.drift.report import CheckResult, DriftFinding, FindingKind, Verdict
 from domain.errors import Permanent, Transient
 from spark.engine.local import LocalEngine
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckJob
 
 EXIT_CODES = {Verdict.CLEAN: 0, Verdict.DRIFT: 1, Verdict.INCONCLUSIVE: 2}
 BAD_INPUT = 3
@@ -78,7 +78,7 @@ def summary(result: CheckResult) -> Iterator[str]:
     for finding in result.first[:SHOWN]:
         yield _line(finding)
     yield f"findings: {result.findings}"
-    yield f"hash: {result.material_hash}"
+    yield f"hash: {result.content_hash}"
 
 
 def _line(finding: DriftFinding) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from domain.drift.message_manifest import MessageComparison
 from domain.drift.messages import ReplicaLog
 from domain.offsets import PartitionOffsets
-from spark.engine.messages import MessageJob, run
+from spark.engine.messages import run
 from spark.engine.messages_on_spark import compare_on_spark
 from spark.engine.progress import ignore
 from tests.unit.message_cases import TOPIC_ID, Look, rows_of
@@ -53,11 +54,11 @@ def test_spark_finds_what_the_kernel_finds_here(spark: Any, tmp_path: Path, is_l
         lose(after, chance)
     chance.shuffle(after.batches)
     files = [(look.write(tmp_path / f"{name}.parquet"),) for name, look in (("before", before), ("after", after))]
-    job = MessageJob("messages", before.sight(), after.sight(), files[0], files[1], tmp_path / "here")
+    job = MessageComparison("messages", before.sight(), after.sight(), files[0], files[1], tmp_path / "here")
     here = run(job)
     there = run(replace(job, out=tmp_path / "there"), partial(compare_on_spark, spark, 5, ignore), "spark")
     assert there.finding_count == here.finding_count == (LOSSES if is_lossy else 0)
-    assert (there.verdict, there.counts, there.material_hash) == (here.verdict, here.counts, here.material_hash)
+    assert (there.verdict, there.counts, there.content_hash) == (here.verdict, here.counts, here.content_hash)
     assert pq.read_table(there.findings).equals(pq.read_table(here.findings))
     print(there.seconds, here.seconds, here.counts["batch"])
 
@@ -65,7 +66,7 @@ def test_spark_finds_what_the_kernel_finds_here(spark: Any, tmp_path: Path, is_l
 def test_a_side_without_any_file_has_lost_all(spark: Any, tmp_path: Path) -> None:
     before = big_look(random.Random(1))  # noqa: S311
     file = before.write(tmp_path / "before.parquet")
-    job = MessageJob("messages", before.sight(), before.sight(), (file,), (), tmp_path / "here")
+    job = MessageComparison("messages", before.sight(), before.sight(), (file,), (), tmp_path / "here")
     there = run(replace(job, out=tmp_path / "there"), partial(compare_on_spark, spark, 3, ignore), "spark")
     assert there.counts["batch"].missing_right == there.counts["batch"].left == len(before.batches)
-    assert there.material_hash == run(job).material_hash
+    assert there.content_hash == run(job).content_hash

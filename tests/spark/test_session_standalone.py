@@ -93,7 +93,7 @@ def test_it_gives_the_same_report_as_the_local_engine(foreign: Endpoint, tmp_pat
     assert there.findings.read_bytes() == here.findings.read_bytes()
     of_the_run = {"engine", "seconds", "findings"}
     assert there.model_dump(exclude=of_the_run) == here.model_dump(exclude=of_the_run)
-    print(f"{here.finding_count} findings, {there.findings_sha256}; Spark: {there.seconds}, local: {here.seconds}")
+    print(f"{here.finding_count} findings, {there.content_hash}; Spark: {there.seconds}, local: {here.seconds}")
 
 
 def test_a_cluster_whose_executors_take_nothing_is_told(cluster: StandaloneCluster, tmp_path: Path) -> None:

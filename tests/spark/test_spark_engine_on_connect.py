@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from domain.drift.report import CheckResult
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent
 from spark.engine import tasks
 from spark.engine.local import LocalEngine
 from spark.engine.progress import Progress
 from spark.engine.spark import SparkEngine
-from spark.job import CheckResult
 from tests.spark.slow_jobs import RunningJobs
 from tests.unit.generated_clusters import stage, tolerations
 from tests.unit.test_spark_engine_local import DamagedSource, HugeTopic, RowsSource, nothing_staged

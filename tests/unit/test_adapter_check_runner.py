@@ -15,10 +15,10 @@ import pytest
 from activities.adapters import connected_spark
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
-from activities.ports.checks import Compared, Comparison
+from activities.ports.checks import Comparison
 from activities.ports.zookeeper import CapturedZnode
 from domain.drift.normalise import uuid_text
-from domain.drift.report import Verdict
+from domain.drift.report import CheckResult, Verdict
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent, Transient
 from domain.quorum_log.record_types import RecordType
@@ -74,7 +74,7 @@ def runner() -> EngineRunner:
 
 async def compared(
     runner: EngineRunner, directory: Path, found: list[CapturedZnode], *tolerated: Toleration
-) -> tuple[Comparison, Compared]:
+) -> tuple[Comparison, CheckResult]:
     directory.mkdir()  # noqa: ASYNC240
     end = write_log(directory / "log", CLUSTER)
     await runner.stage(captured(found), directory / "zookeeper")

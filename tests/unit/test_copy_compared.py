@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from activities.adapters.check_runner import EngineRunner
-from activities.ports.checks import Claimed, Compared, Comparison
+from activities.ports.checks import Claimed, Comparison
 from activities.ports.zookeeper import CapturedZnode
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
-from domain.drift.report import CheckName, FindingKind, Verdict
+from domain.drift.report import CheckName, CheckResult, FindingKind, Verdict
 from domain.errors import Permanent, Transient
 from domain.quorum_log.metadata_log import EndOfCopy
 from domain.quorum_log.record_types import RecordType
@@ -59,7 +59,7 @@ class Copied:
     before: Ensemble = field(default_factory=Ensemble)
     now: Ensemble = field(default_factory=Ensemble)
 
-    async def compared(self, claim: int = CLAIM) -> Compared:
+    async def compared(self, claim: int = CLAIM) -> CheckResult:
         kept = await self.runner.keep(captured([*self.before.znodes.values()]), self.directory / "kept")
         log, then = self.directory / "log", self.directory / "then"
         await asyncio.to_thread(write_log, log, self.cluster)
@@ -75,7 +75,7 @@ def copied(tmp_path: Path) -> Copied:
     return Copied(tmp_path)
 
 
-def told(compared: Compared) -> list[tuple[str, str, str]]:
+def told(compared: CheckResult) -> list[tuple[str, str, str]]:
     return [(str(each.finding), each.key, each.field) for each in compared.first]
 
 

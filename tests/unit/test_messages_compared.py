@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.drift.message_manifest import MessageComparison
 from domain.drift.messages import (
     SEVERITY,
     MessageRule,
@@ -19,13 +20,12 @@ from domain.drift.messages import (
     judge,
     rules_fingerprint,
 )
-from domain.drift.report import DriftFinding, FindingKind, Verdict
+from domain.drift.report import CheckResult, DriftFinding, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.offsets import PartitionOffsets
 from spark.comparing.messages import compare_batches, span_table
-from spark.engine.messages import MessageJob, run
+from spark.engine.messages import run
 from spark.findings import as_models
-from spark.job import CheckResult
 from tests.unit.message_cases import LOSSES, TOPIC_ID, Look, Story, expected_batches, looks, rows_of, stories
 
 RELAXED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,7 +35,7 @@ def result_of(story: Story, **changes: object) -> CheckResult:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         before, after = ((look.write(root / f"{n}.parquet"),) for n, look in enumerate((story.before, story.after)))
-        job = MessageJob("check", story.before.sight(), story.after.sight(), before, after, root / "out")
+        job = MessageComparison("check", story.before.sight(), story.after.sight(), before, after, root / "out")
         return run(replace(job, **changes))
 
 

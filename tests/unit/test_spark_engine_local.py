@@ -106,7 +106,7 @@ def test_two_clean_reports_have_the_same_hash_whatever_the_rows(tmp_path: Path) 
         rows = {"topic": [topic(f"t{n}") for n in range(number * 5)]}
         result = LocalEngine().run(nothing_staged(tmp_path / str(number)), (RowsSource(rows), RowsSource(rows)))
         assert result.verdict is Verdict.CLEAN
-        hashes.add(result.material_hash)
+        hashes.add(result.content_hash)
     assert len(hashes) == 1
 
 

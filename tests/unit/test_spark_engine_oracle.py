@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.drift.records import KINDS
+from domain.drift.report import CheckResult
 from domain.drift.tolerations import Toleration
 from spark import staging
 from spark.comparing.fields import Circumstances
 from spark.digest import key_hashes
 from spark.engine import tasks
 from spark.engine.local import LocalEngine
-from spark.job import CheckJob, CheckResult, StagedRows
+from spark.job import CheckJob, StagedRows
 from tests.unit.drift_oracle import NOW, Answer, Told, ask_oracle
 from tests.unit.generated_clusters import Cluster, generate, stage, tolerations
 

@@ -1,15 +1,15 @@
 """What all trials of a rehearsal together say."""
 
 from activities.observing.present_ensemble import Newest
-from activities.ports.checks import Compared
 from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from domain.decisions import Finding
+from domain.drift.report import CheckResult
 from domain.rehearsal import Equality, RehearsalReport
 from domain.zk_to_kraft.rehearsal.outcome import advice_of, age_unknown, cut_short, differences_of, findings_of, unexplained
 from domain.zk_to_kraft.rehearsal.trials import Cleared, Outcome, cleared, proven
 
 
-def equality_of(compared: Compared) -> Equality:
+def equality_of(compared: CheckResult) -> Equality:
     return Equality(verdict=compared.verdict, counts=compared.counts, differences=compared.first, not_read=compared.not_read)
 
 
