@@ -16,16 +16,18 @@ before and what the file was to become, and what was there is kept before it cha
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from activities.ports.nodes import FileContent, NodeDriver
-from domain.cluster import NodeSpec, original_path
+from domain.cluster import NodeSpec, original_path, path_beside
 from domain.configuration.properties import ENCODING, parse
 from domain.errors import Unsafe
 from domain.observed.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.redaction import shown_value
+
+Kept = TypeVar("Kept", RollMark, PauseMark)
 
 PRIVATE = 0o600
 META = "meta.properties"
@@ -44,35 +46,35 @@ def sha256_of(content: bytes) -> str:
 
 def before_path(properties_file: str, sha256: str) -> str:
     """Where a file is archived that was overwritten and is no original."""
-    path = PurePosixPath(properties_file)
-    return str(path.parent / ".keeperless" / f"{path.name}.before-{sha256}")
+    return path_beside(properties_file, f"before-{sha256}")
 
 
 def mark_path(properties_file: str) -> str:
-    path = PurePosixPath(properties_file)
-    return str(path.parent / ".keeperless" / f"{path.name}.mark")
+    return path_beside(properties_file, "mark")
+
+
+def pause_path(properties_file: str) -> str:
+    """Where it is kept that the node's configuration management is paused, and by whom."""
+    return path_beside(properties_file, "paused")
 
 
 async def archive_original(driver: NodeDriver, properties_file: str, file: FileContent) -> str:
     """Keep a file from before a migration under its hash. Answers with the hash."""
-    sha256 = sha256_of(file.content)
-    await _archive(driver, original_path(properties_file, sha256), file)
-    return sha256
+    return await _archive(driver, original_path(properties_file, sha256_of(file.content)), file)
 
 
 async def archive_before(driver: NodeDriver, properties_file: str, file: FileContent) -> str:
     """Keep a file that is going to be overwritten, and is no original, under its hash. Answers with the hash."""
-    sha256 = sha256_of(file.content)
-    await _archive(driver, before_path(properties_file, sha256), file)
-    return sha256
+    return await _archive(driver, before_path(properties_file, sha256_of(file.content)), file)
 
 
-async def _archive(driver: NodeDriver, path: str, file: FileContent) -> None:
+async def _archive(driver: NodeDriver, path: str, file: FileContent) -> str:
     """Write bytes, mode and owner, and read them back. The same bytes from an earlier migration may have had another owner."""
     if await driver.read_file(path) != file:
         await driver.write_file(path, file)
     if await driver.read_file(path) != file:
         raise Unsafe(f"{path}: the archived file does not read back as it was written. Check the node's disk.")
+    return sha256_of(file.content)
 
 
 async def read_original(driver: NodeDriver, properties_file: str, mark: RollMark | None) -> FileContent | None:
@@ -82,47 +84,37 @@ async def read_original(driver: NodeDriver, properties_file: str, mark: RollMark
 
 
 async def read_mark(driver: NodeDriver, properties_file: str) -> RollMark | None:
-    file = await driver.read_file(mark_path(properties_file))
-    if file is None:
-        return None
-    try:
-        return RollMark.model_validate_json(file.content)
-    except ValidationError as error:
-        raise Unsafe(
-            f"{mark_path(properties_file)} cannot be read. Keeperless keeps there what was done to this node. Restore it, or "
-            "remove it once you have made sure that the node is as it should be."
-        ) from error
+    what = "what was done to this node. Restore it, or remove it once you have made sure that the node is as it should be."
+    return await _read(driver, mark_path(properties_file), RollMark, f"Keeperless keeps there {what}")
 
 
 async def write_mark(driver: NodeDriver, properties_file: str, mark: RollMark, like: FileContent) -> None:
     """Write the mark, owned by whoever owns the properties file."""
-    content = FileContent(mark.model_dump_json(indent=2).encode(), PRIVATE, like.uid, like.gid)
-    await driver.write_file(mark_path(properties_file), content)
-
-
-def pause_path(properties_file: str) -> str:
-    """Where it is kept that the node's configuration management is paused, and by whom."""
-    path = PurePosixPath(properties_file)
-    return str(path.parent / ".keeperless" / f"{path.name}.paused")
+    await _write(driver, mark_path(properties_file), mark, like)
 
 
 async def read_pause(driver: NodeDriver, properties_file: str) -> PauseMark | None:
-    file = await driver.read_file(pause_path(properties_file))
-    if file is None:
-        return None
-    try:
-        return PauseMark.model_validate_json(file.content)
-    except ValidationError as error:
-        raise Unsafe(
-            f"{pause_path(properties_file)} cannot be read. Keeperless notes there that this node's configuration management "
-            "is paused. Restore it, or resume configuration management yourself and remove it."
-        ) from error
+    what = "configuration management is paused. Restore it, or resume configuration management yourself and remove it."
+    return await _read(driver, pause_path(properties_file), PauseMark, f"Keeperless notes there that this node's {what}")
 
 
 async def write_pause(driver: NodeDriver, properties_file: str, mark: PauseMark, like: FileContent) -> None:
     """Owned by whoever owns the properties file."""
-    content = FileContent(mark.model_dump_json(indent=2).encode(), PRIVATE, like.uid, like.gid)
-    await driver.write_file(pause_path(properties_file), content)
+    await _write(driver, pause_path(properties_file), mark, like)
+
+
+async def _read(driver: NodeDriver, path: str, kind: type[Kept], what_to_do: str) -> Kept | None:
+    file = await driver.read_file(path)
+    if file is None:
+        return None
+    try:
+        return kind.model_validate_json(file.content)
+    except ValidationError as error:
+        raise Unsafe(f"{path} cannot be read. {what_to_do}") from error
+
+
+async def _write(driver: NodeDriver, path: str, kept: RollMark | PauseMark, like: FileContent) -> None:
+    await driver.write_file(path, FileContent(kept.model_dump_json(indent=2).encode(), PRIVATE, like.uid, like.gid))
 
 
 async def look_at_disk(

@@ -158,10 +158,15 @@ class NodeSpec(SpecModel):
         return ":".join([f"{libs}/*", *dict.fromkeys(others)])
 
 
-def original_path(properties_file: str, sha256: str) -> str:
-    """Where the archived original of a properties file is, on its own node."""
+def path_beside(properties_file: str, suffix: str) -> str:
+    """Where Keeperless keeps what belongs to a properties file, on its own node."""
     path = PurePosixPath(properties_file)
-    return str(path.parent / ".keeperless" / f"{path.name}.original-{sha256}")
+    return str(path.parent / ".keeperless" / f"{path.name}.{suffix}")
+
+
+def original_path(properties_file: str, sha256: str) -> str:
+    """Where the archived original of a properties file is."""
+    return path_beside(properties_file, f"original-{sha256}")
 
 
 class BrokerSpec(NodeSpec):
