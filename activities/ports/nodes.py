@@ -29,8 +29,8 @@ class Completed:
     errors: str
 
 
-class NodeDriver(Protocol):
-    """One node: its files, its programs, its process. Paths are the node's own."""
+class Transport(Protocol):
+    """A machine's files and programs. Paths are the machine's own."""
 
     async def read_file(self, path: str) -> FileContent | None:
         """The file, or `None` when it does not exist."""
@@ -64,11 +64,16 @@ class NodeDriver(Protocol):
     async def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
     ) -> Completed:
-        """Run a program to its end. A program that outlives `timeout` is ended, and `Transient` raised.
+        """Run a program in `/` to its end, with `environment` added to a bare one, not to the caller's own. A program that
+        outlives `timeout` is ended, and `Transient` raised.
 
-        Secrets are given in `stdin`, which the program may open again as `/dev/stdin`, or in `environment`: both stay between
-        us and the program, as a command line does not.
+        Secrets are given in `stdin`, which the program may open again as `/dev/stdin`, or in `environment`. No other user of
+        the machine may see either: a transport passes neither on a command line.
         """
+
+
+class ServiceManager(Protocol):
+    """A node's process. Written on `Transport` alone, so it works over every transport."""
 
     async def process(self) -> Process:
         """The node's process, alive or not. A zombie is not alive; a recycled pid is not the node's."""
@@ -93,8 +98,12 @@ class NodeDriver(Protocol):
         besides its output.
         """
 
+
+class NodeDriver(Transport, ServiceManager, Protocol):
+    """One node: its files, its programs, its process."""
+
     async def output_tail(self, lines: int) -> tuple[str, ...]:
-        """Those alone; empty when there are none."""
+        """The last lines that the process printed, without anything else; empty when there are none."""
 
 
 class NodeDrivers(Protocol):

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from activities.adapters.nodes.local import LocalMachine
 from activities.adapters.nodes.plain_process import PidFileProcess
-from activities.adapters.nodes.transport import ServiceManager, Transport
-from activities.ports.nodes import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent, ServiceManager, Transport
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.observed.observation import Process

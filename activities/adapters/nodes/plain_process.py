@@ -33,9 +33,8 @@ from activities.adapters.nodes.procfs import (
     started_at,
 )
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
-from activities.adapters.nodes.transport import Transport
 from activities.on_node import BARE, command_of
-from activities.ports.nodes import FileContent
+from activities.ports.nodes import FileContent, Transport
 from domain.cluster import NodeSpec
 from domain.diagnosis.logs.lines import LASTING_WORDS
 from domain.diagnosis.machines.node_output import NodeOutput
