@@ -21,7 +21,7 @@ async def all_of(*asked: Awaitable[T]) -> list[T]:
     found = await asyncio.gather(*asked, return_exceptions=True)
     errors = sorted((one for one in found if isinstance(one, BaseException)), key=lambda one: isinstance(one, Transient))
     for lesser in errors[1:]:
-        activity.logger.warning("another of several nodes restarted together failed too: %s", lesser)
+        activity.logger.warning("another of several calls made together failed too: %s", lesser)
     if errors:
         raise errors[0]
     return [one for one in found if not isinstance(one, BaseException)]

@@ -1,10 +1,13 @@
 """Look and decide: what every assessment and the last look before each effect are made of."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+
+from temporalio import activity
 
 from activities.claims import cluster_of, elsewhere, ensure_not_set_back, ensure_not_superseded
 from activities.node_files import sha256_of
@@ -13,7 +16,7 @@ from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.rulings import ruling_of
 from domain.approvals import Attempt
-from domain.contracts import Assessment, AssessRequest, StepRequest
+from domain.contracts import Assessment, AssessRequest, StepOutcome, StepRequest
 from domain.decisions import RELEASE_CONFIGURATION
 from domain.errors import Transient, Unsafe
 from domain.health.visibility import is_elsewhere
@@ -128,6 +131,25 @@ async def answer_or_silence(asked: Awaitable[T]) -> tuple[T | None, str]:
         return await asked, ""
     except Transient as error:
         return None, f"the step has not begun: {error}"
+
+
+def outcome(
+    blocked: str | None,
+    begun: float | None = None,
+    changes: tuple[str, ...] = (),
+    did_restart: bool = False,
+    hold_because: str | None = None,
+) -> StepOutcome:
+    """What a step has come to. `begun`: when, by the monotonic clock; without it no time counts. Others as in `StepOutcome`."""
+    return StepOutcome(
+        is_done=blocked is None,
+        blocked=blocked,
+        did_restart=did_restart,
+        seconds=time.monotonic() - begun if begun is not None else 0.0,
+        attempt=activity.info().attempt,
+        changes=changes,
+        hold_because=hold_because,
+    )
 
 
 async def ensure_sole_leader(request: AssessRequest | StepRequest, seen: Observation, ledger: Ledger) -> None:

@@ -304,7 +304,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Effects are judged by what is observed, not by memory",
         "Every activity may run twice: it first checks whether its work is done, and stops only the process that its mark "
         "names.",
-        (f"{ROLLING}:Rolling._has_left", f"{ROLLING}:Rolling._restart", "activities.rolling.marking:mark_roll"),
+        (f"{ROLLING}:has_left", f"{ROLLING}:Rolling._restart", "activities.rolling.marking:mark_roll"),
     ),
     Guard(
         "GF22",

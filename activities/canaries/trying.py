@@ -31,7 +31,7 @@ from activities.canaries.removal import left_of, remove
 from activities.canaries.trials import CANARIES
 from activities.claims import cluster_of, ensure_not_superseded
 from activities.heartbeat import heartbeating
-from activities.looking import answer_or_silence, why_not_this_step
+from activities.looking import answer_or_silence, outcome, why_not_this_step
 from activities.node_files import read_mark, write_mark
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
@@ -95,14 +95,7 @@ class Canaries:
             if mark is not None and mark.are_canaries_due:
                 blocked = await why_not_this_step(request, self._ports)
                 tried = Tried(blocked=blocked) if blocked else await self._at(request, cluster, node, driver, what)
-            return StepOutcome(
-                is_done=tried.blocked is None,
-                blocked=tried.blocked,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=tried.left,
-                hold_because=tried.hold_because,
-            )
+            return outcome(tried.blocked, begun, tried.left, hold_because=tried.hold_because)
 
     async def _at(
         self,

@@ -29,7 +29,7 @@ from temporalio import activity
 
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
-from activities.looking import why_not_this_step
+from activities.looking import outcome, why_not_this_step
 from activities.node_files import pause_path, read_pause, write_pause
 from activities.observing.configuration_hook import HOOK_TIMEOUT, is_paused, said
 from activities.ports.nodes import FileContent
@@ -137,13 +137,7 @@ class ConfigurationManaging:
                 marked, blocked = [], f"the step has not begun: {error}"
             if blocked is None:
                 marked, blocked = await self._release_all(request, marked)
-            return StepOutcome(
-                is_done=blocked is None,
-                blocked=blocked,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=tuple(f"configuration management of {target.name} released" for target in marked),
-            )
+            return outcome(blocked, begun, tuple(f"configuration management of {target.name} released" for target in marked))
 
     async def _release_all(self, request: StepRequest, targets: list[Target]) -> tuple[list[Target], str | None]:
         """Those that were released, and who is silent. `Unsafe` where a person has to do it, with the command for each node."""

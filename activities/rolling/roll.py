@@ -50,7 +50,7 @@ from temporalio import activity
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.concurrently import all_of
 from activities.heartbeat import heartbeating
-from activities.looking import LastLook, answer_or_silence, last_look, why_not_approved
+from activities.looking import LastLook, answer_or_silence, last_look, outcome, why_not_approved
 from activities.node_files import ensure_unchanged, read_mark, sha256_of
 from activities.observing.member_trees import why_trees_differ
 from activities.ports.kafka import Listeners
@@ -91,18 +91,18 @@ class Rolling:
             targets = [Target(cluster, node, self._ports.drivers.driver(node)) for node in nodes]
             marks = await all_of(*(answer_or_silence(read_mark(t.driver, t.node.properties_file)) for t in targets))
             known = [(target, mark) for target, (mark, _) in zip(targets, marks, strict=True) if mark is not None]
-            left = [(target, mark) for target, mark in known if await self._has_left(request, target, mark)]
+            left = [(target, mark) for target, mark in known if await has_left(request, target, mark)]
             if left:
                 rolled, blocked = await self._finish_all(request, left)
             else:
                 blocked = next((silent for _, silent in marks if silent), None)
                 rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
             if blocked is not None:
-                return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+                return outcome(blocked)
             proof = await prove(request, rolled, self._ports)
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
-            outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
-            return outcome.model_copy(
+            rolling = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
+            return rolling.model_copy(
                 update={"client_pause_seconds": pause.measured(), "hold_because": proof.hold_because or pause.why_hold(targets)}
             )
 
@@ -225,13 +225,6 @@ class Rolling:
                 break
         return seen, looked_at
 
-    async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
-        """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
-
-        A node that still runs as it was found can wait: it is looked at again, however much was written for it.
-        """
-        return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
-
     async def _write(
         self, request: StepRequest, target: Target, marked: Marked, look: LastLook, looked_at: float | None
     ) -> str | None:
@@ -334,6 +327,14 @@ def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, t
         companions=tuple(each[1:]),
         leadership=proof.leadership,
     )
+
+
+async def has_left(request: StepRequest, target: Target, mark: RollMark) -> bool:
+    """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
+
+    A node that still runs as it was found can wait: it is looked at again, however much was written for it.
+    """
+    return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
 
 def seconds_since_boot() -> float:

@@ -24,7 +24,7 @@ from temporalio import activity
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last, why_failed
-from activities.looking import answer_or_silence, why_not_this_step
+from activities.looking import answer_or_silence, outcome, why_not_this_step
 from activities.node_files import (
     archive_original,
     look_at_disk,
@@ -74,18 +74,18 @@ class Provisioning:
             driver = self._ports.drivers.driver(controller)
             mark, silent = await answer_or_silence(read_mark(driver, controller.properties_file))
             if silent:
-                return StepOutcome(is_done=False, blocked=silent, attempt=activity.info().attempt)
+                return outcome(silent)
             if mark is None or mark.step_id != request.step_id:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
-                    return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+                    return outcome(blocked)
             await ensure_nobody_serves(controller, cluster.spec.node_name(controller.id), driver, self._ports.metrics)
             _ensure_not_lost(controller, mark, await self._storage(cluster, controller, driver))
             source = await self._source(cluster.spec.brokers[0])
             target = Target(cluster, controller, driver)
             blocked = await why_not_paused(request, target, source, self._ports, is_new=True)
             if blocked is not None:
-                return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+                return outcome(blocked)
             mark = await self._write_file(request, cluster, controller, driver, source)
             await self._format(cluster, controller, driver, source)
             await ensure_not_superseded(request, self._ports)
@@ -98,13 +98,7 @@ class Provisioning:
                 await write_mark(
                     driver, controller.properties_file, mark.model_copy(update={"has_run": True, **proven}), source
                 )
-            return StepOutcome(
-                is_done=data.why_not is None,
-                blocked=data.why_not,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=(*await pauses_of(request, target), *filter(None, [data.note])),
-            )
+            return outcome(data.why_not, begun, (*await pauses_of(request, target), *filter(None, [data.note])))
 
     async def _proof(self, request: StepRequest, target: Target) -> OwnData:
         """Wait until the new process answers, and holds the locks of its own log directories: why not, at the deadline.

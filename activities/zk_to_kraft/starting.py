@@ -29,19 +29,19 @@ from temporalio import activity
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last
-from activities.looking import answer_or_silence, last_look, why_not_approved, why_not_this_step
+from activities.looking import answer_or_silence, last_look, outcome, why_not_approved, why_not_this_step
 from activities.node_files import read_mark, sha256_of, storage_of, write_mark
 from activities.observing.epochs import rule_of
 from activities.observing.observe import observe_for
 from activities.ports.kafka import Listeners
-from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.ports.zookeeper import session
+from activities.rolling.marking import Target
 from activities.rolling.processes import does_not_stop
 from activities.rolling.remaining_nodes import why_no_quorum_would_stay
-from activities.rolling.roll import OLD, is_old, seconds_since_boot
+from activities.rolling.roll import OLD, has_left, is_old, seconds_since_boot
 from activities.rolling.startable import why_not_startable
-from activities.zk_to_kraft.fence import Member, is_fenced, may_start, member_of, revive
+from activities.zk_to_kraft.fence import is_fenced, may_start, revive
 from activities.zk_to_kraft.quorum_log import open_log, read_on
 from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Transient, Unsafe
@@ -75,11 +75,11 @@ class Starting:
             did_start = False
             found, silent = await answer_or_silence(member.driver.process())
             if found is None:
-                return _blocked(silent, begun)
+                return outcome(silent, begun)
             if not found.is_running or await is_fenced(member):
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
-                    return _blocked(blocked, begun)
+                    return outcome(blocked, begun)
                 if await may_start(member) or not await self._is_final(cluster, member):
                     await _ensure_flag(member)
                 await ensure_not_superseded(request, self._ports)
@@ -87,7 +87,7 @@ class Starting:
                 await revive(member)
                 did_start = True
             blocked = await self._why_silent(request, member)
-            return _outcome(blocked, begun, did_start)
+            return outcome(blocked, begun, did_restart=did_start)
 
     @activity.defn(name=ZkActivity.FAIL_OVER)
     async def fail_over(self, request: StepRequest) -> StepOutcome:
@@ -99,8 +99,8 @@ class Starting:
             member = _member(cluster, request, self._ports)
             mark, silent = await answer_or_silence(read_mark(member.driver, member.node.properties_file))
             if silent:
-                return _blocked(silent, begun)
-            if mark is None or not await _has_gone(request, member, mark):
+                return outcome(silent, begun)
+            if mark is None or not await has_left(request, member, mark):
                 looked_at = seconds_since_boot()
                 look = await last_look(request, self._ports)
                 into = ROLLS.restart(request.step.stage)
@@ -111,18 +111,18 @@ class Starting:
                     or await self._why_not_standing(cluster)
                 )
                 if blocked is not None:
-                    return _blocked(blocked, begun)
+                    return outcome(blocked, begun)
                 mark = await self._mark(request, member, mark)
                 blocked = OLD if is_old(looked_at) else await why_not_approved(request, look.evidence_hash, self._ports)
                 if blocked is not None:
-                    return _blocked(blocked, begun)
+                    return outcome(blocked, begun)
             await self._restart(request, member, mark)
             blocked = await self._why_not_cured(request, cluster, member)
             if blocked is None:
                 await ensure_not_superseded(request, self._ports)
                 proven = {"is_proven": True, "proven_identity": (await member.driver.process()).identity}
                 await _write_mark(member, mark.model_copy(update=proven))
-            return _outcome(blocked, begun, did_restart=True)
+            return outcome(blocked, begun, did_restart=True)
 
     async def _why_not_standing(self, cluster: ClusterRecord) -> str | None:
         """Who writes is late, not dead. Without a claim dual write goes on, and needs the failover for another reason."""
@@ -134,11 +134,11 @@ class Starting:
             return None
         return f"the offset in /migration moves ({before.offset}, then {after.offset}): dual write is late, not dead"
 
-    async def _mark(self, request: StepRequest, member: Member, left: RollMark | None) -> RollMark:
+    async def _mark(self, request: StepRequest, member: Target, left: RollMark | None) -> RollMark:
         """The mark of a roll that changes nothing in the file: what a roll of ours would finish, if this is never finished."""
         await _ensure_flag(member)
         process = await member.driver.process()
-        sha256 = sha256_of((await _file(member)).content)
+        sha256 = sha256_of((await member.file()).content)
         mark = RollMark(
             step_id=request.step_id,
             generation=request.generation,
@@ -155,7 +155,7 @@ class Starting:
         await _write_mark(member, mark)
         return mark
 
-    async def _restart(self, request: StepRequest, member: Member, mark: RollMark) -> None:
+    async def _restart(self, request: StepRequest, member: Target, mark: RollMark) -> None:
         """Stop the process that the mark names, start a new one. A ledger that is silent keeps no node down."""
         await ensure_not_superseded(request, self._ports)
         process = await member.driver.process()
@@ -165,7 +165,7 @@ class Starting:
         if not process.is_running and process.last_identity == mark.before_identity:
             await member.driver.start()
 
-    async def _stop(self, request: StepRequest, member: Member, process: Process) -> None:
+    async def _stop(self, request: StepRequest, member: Target, process: Process) -> None:
         deadline, begun = request.policy.stop_deadline, time.monotonic()
         try:
             await member.driver.stop(process.identity or "", deadline)
@@ -174,7 +174,7 @@ class Starting:
                 raise
             raise does_not_stop(member.name, request.policy, error) from error
 
-    async def _why_not_cured(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str | None:
+    async def _why_not_cured(self, request: StepRequest, cluster: ClusterRecord, member: Target) -> str | None:
         """Look until dual write is current k times in a row, or the deadlines of a restart and of a drain are over."""
         policy = ZkToKraftPolicy.of(request.policy)
         deadline = time.monotonic() + (policy.restart_deadline + policy.drain_deadline).total_seconds()
@@ -187,7 +187,7 @@ class Starting:
             await asyncio.sleep(policy.poll_interval.total_seconds())
         return f"{member.name} was restarted, and dual write is not cured: {why}"
 
-    async def _why_not_current(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str:
+    async def _why_not_current(self, request: StepRequest, cluster: ClusterRecord, member: Target) -> str:
         observation = await observe_for(KIND, cluster, self._ports, request.policy)
         situation = situation_of(observation, cluster.spec, request.policy)
         restarted = next(c for c in situation.controllers if c.id == member.node.id)
@@ -197,7 +197,7 @@ class Starting:
             return f"the quorum's log says {situation.quorum}"
         return "" if situation.dual_write is DualWrite.CURRENT else WAITS[ZkWait.DUAL_WRITE_NOT_CURRENT].means
 
-    async def _is_final(self, cluster: ClusterRecord, member: Member) -> bool:
+    async def _is_final(self, cluster: ClusterRecord, member: Target) -> bool:
         """Whether the migration is, by its own log or by those that run: a start without the flag could end nothing more."""
         reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
         if reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION:
@@ -205,7 +205,7 @@ class Starting:
         observation = await observe_for(KIND, cluster, self._ports)
         return situation_of(observation, cluster.spec, MigrationPolicy()).quorum is QuorumState.POST_MIGRATION
 
-    async def _why_silent(self, request: StepRequest, member: Member) -> str | None:
+    async def _why_silent(self, request: StepRequest, member: Target) -> str | None:
         """Wait until the new process answers: why it does not, or `None` when it does."""
         begun = time.monotonic()
         deadline = begun + request.policy.restart_deadline.total_seconds()
@@ -224,17 +224,12 @@ class Starting:
         return f"{member.name} was started and does not answer: {why}"
 
 
-def _member(cluster: ClusterRecord, request: StepRequest, ports: Ports) -> Member:
+def _member(cluster: ClusterRecord, request: StepRequest, ports: Ports) -> Target:
     node = next(c for c in cluster.spec.controllers if c.id == request.step.node)
-    return member_of(cluster, node, ports.drivers)
+    return Target(cluster, node, ports.drivers.driver(node))
 
 
-async def _has_gone(request: StepRequest, member: Member, mark: RollMark) -> bool:
-    """An attempt at this very step has stopped the process: it must be finished."""
-    return mark.step_id == request.step_id and (await member.driver.process()).identity != mark.before_identity
-
-
-async def _ensure_flag(member: Member) -> None:
+async def _ensure_flag(member: Target) -> None:
     if not await may_start(member):
         raise Unsafe(
             f"{member.name}: {member.node.properties_file} has no migration flag. Started from it and elected, this "
@@ -242,33 +237,12 @@ async def _ensure_flag(member: Member) -> None:
         )
 
 
-async def _file(member: Member) -> FileContent:
-    file = await member.driver.read_file(member.node.properties_file)
-    if file is None:
-        raise Unsafe(f"{member.name}: {member.node.properties_file} does not exist any more. Restore it.")
-    return file
+async def _write_mark(member: Target, mark: RollMark) -> None:
+    await write_mark(member.driver, member.node.properties_file, mark, await member.file())
 
 
-async def _write_mark(member: Member, mark: RollMark) -> None:
-    await write_mark(member.driver, member.node.properties_file, mark, await _file(member))
-
-
-async def _forget_proven(member: Member) -> None:
+async def _forget_proven(member: Target) -> None:
     """The process that was proven is gone, and the one that we start is no stranger's."""
     mark = await read_mark(member.driver, member.node.properties_file)
     if mark is not None and mark.proven_identity is not None:
         await _write_mark(member, mark.model_copy(update={"proven_identity": None}))
-
-
-def _blocked(why: str, begun: float) -> StepOutcome:
-    return _outcome(why, begun)
-
-
-def _outcome(blocked: str | None, begun: float, did_restart: bool = False) -> StepOutcome:
-    return StepOutcome(
-        is_done=blocked is None,
-        blocked=blocked,
-        did_restart=did_restart,
-        seconds=time.monotonic() - begun,
-        attempt=activity.info().attempt,
-    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from activities.observing.epochs import rule_of
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.zk_to_kraft.fence import Member
+from activities.rolling.marking import Target
 from domain.errors import Transient
 from domain.observed.observation import MigrationGauge
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
@@ -18,7 +18,7 @@ from domain.zk_to_kraft.policy import ZkToKraftPolicy
 class Drain:
     """`poll`: seconds between two looks."""
 
-    members: list[Member]
+    members: list[Target]
     tree: ZooKeeperTree
     metrics: ClusterMetrics
     poll: float

@@ -40,14 +40,16 @@ from typing import TypeVar
 from temporalio import activity
 
 from activities.claims import cluster_to_change, ensure_not_superseded
+from activities.concurrently import all_of
 from activities.heartbeat import heartbeating
-from activities.looking import why_not_this_step
+from activities.looking import outcome, why_not_this_step
 from activities.observing.epochs import Rule
 from activities.ports.kafka import Listeners
 from activities.ports.ports import Ports
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.rolling.marking import Target
 from activities.rolling.roll import MAX_AGE_OF_A_LOOK, seconds_since_boot
-from activities.zk_to_kraft.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
+from activities.zk_to_kraft.fence import fence, is_dead, is_fenced, kill, may_start, members_of, revive
 from activities.zk_to_kraft.refused_writes import told
 from activities.zk_to_kraft.window.flushing import Drain, Waiting, until_flushed
 from activities.zk_to_kraft.window.half_written import complete_half_written
@@ -96,13 +98,7 @@ class Leaving:
                     await tree.close()
             except Blocked as reason:
                 blocked = str(reason)
-            return StepOutcome(
-                is_done=blocked is None,
-                blocked=blocked,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=changes,
-            )
+            return outcome(blocked, begun, changes)
 
 
 async def untouched(asked: Awaitable[T]) -> T:
@@ -123,7 +119,7 @@ class Window:
         listeners: Listeners,
         pace: Pace,
         cluster: ClusterRecord,
-        members: list[Member],
+        members: list[Target],
         tree: ZooKeeperTree,
     ) -> None:
         self._request, self._ports, self._listeners, self._pace = request, ports, listeners, pace
@@ -157,7 +153,7 @@ class Window:
         A quorum that has claimed and not copied may be about to delete what its log lacks: then the scan waits, not the kill.
         """
         rule = await self._succession.look()
-        fenced = await each(is_fenced(member) for member in self._members)
+        fenced = await all_of(*map(is_fenced, self._members))
         is_open = any(fenced)
         self._refusals.note_left([member for member, is_left in zip(self._members, fenced, strict=True) if is_left])
         if rule.offset is not None:
@@ -166,7 +162,7 @@ class Window:
             # Where the window stands open already, all is raised in it: what goes wrong there gives the cluster back.
             await ensure_not_superseded(self._request, self._ports)
             await self._succession.survey(() if is_open else self._logs.epochs)
-        await each(self._note_flag(member) for member in self._members)
+        await all_of(*map(self._note_flag, self._members))
         if is_open:
             return
         looked_at = seconds_since_boot()
@@ -178,7 +174,7 @@ class Window:
         if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
             await self._look()
 
-    async def _note_flag(self, member: Member) -> None:
+    async def _note_flag(self, member: Target) -> None:
         """One that runs without the flag, or may, dies first: as the last one left it would make the migration final."""
         if await is_dead(member):
             return
@@ -247,13 +243,13 @@ class Window:
         """Lines 5 to 7. Dead is: no process by its driver, and a fence that stands."""
         self._are_dead = False
         await ensure_not_superseded(self._request, self._ports)
-        dead = await each(is_dead(member) for member in self._members)
+        dead = await all_of(*map(is_dead, self._members))
         alive = [member for member, is_over in zip(self._members, dead, strict=True) if not is_over]
-        await each(fence(member) for member in self._members)
+        await all_of(*map(fence, self._members))
         await self._refusals.read_before(alive)
         self.gap.begin()
-        await each(kill(member) for member in self._members if member.node.id in self._flagless)
-        await each(kill(member) for member in self._members)
+        await all_of(*(kill(member) for member in self._members if member.node.id in self._flagless))
+        await all_of(*map(kill, self._members))
         self._are_dead = True
 
     async def _missing(self) -> tuple[str, ...]:
@@ -358,7 +354,7 @@ class Window:
         except KeeperlessError as error:
             activity.logger.warning("the controllers could not all be started again after %r: %s", because, error)
 
-    async def _may_run(self, member: Member) -> bool:
+    async def _may_run(self, member: Target) -> bool:
         """Without its flag, or with a log that is final, a controller would make final what is not final yet."""
         return await may_start(member) and not self._logs.says_final(member)
 
@@ -366,7 +362,7 @@ class Window:
         """Start what may be started."""
         is_final = self._logs.state is MigrationGauge.POST_MIGRATION
         starting = [member for member in self._members if is_final or await self._may_run(member)]
-        await each(revive(member) for member in starting)
+        await all_of(*map(revive, starting))
 
     @property
     def _is_loss_accepted(self) -> bool:

@@ -4,8 +4,9 @@ A record counts for the cluster once a majority of the voters has it (raft). So 
 majority that can; and what only a minority has written never happened: not even a migration that one of them made final.
 """
 
+from activities.concurrently import all_of
 from activities.node_files import storage_of
-from activities.zk_to_kraft.fence import Member, each
+from activities.rolling.marking import Target
 from activities.zk_to_kraft.quorum_log import Reading, open_log, read_on, read_tail
 from domain.errors import Unsafe
 from domain.observed.observation import MigrationGauge
@@ -16,7 +17,7 @@ from domain.quorum_log.partition_epochs import PartitionEpochs
 class MemberLogs:
     """The logs as one attempt has read them. `unreadable`: why not, by the member's name."""
 
-    def __init__(self, members: list[Member], voters: int) -> None:
+    def __init__(self, members: list[Target], voters: int) -> None:
         self._members, self._voters = members, voters
         self._ahead: dict[int, Reading] = {}
         self._tails: dict[int, Reading] = {}
@@ -25,9 +26,9 @@ class MemberLogs:
     async def read_ahead(self, offset: int) -> None:
         """What is committed and long past: only the rest has to be read while nobody leads."""
         self.unreadable = {}
-        await each(self._read_ahead(member, offset) for member in self._members)
+        await all_of(*(self._read_ahead(member, offset) for member in self._members))
 
-    async def _read_ahead(self, member: Member, offset: int) -> None:
+    async def _read_ahead(self, member: Target, offset: int) -> None:
         try:
             reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
             if reading is not None:
@@ -38,9 +39,9 @@ class MemberLogs:
     async def read_tails(self, offset: int | None) -> None:
         """All of it, and what it says beyond the offset in /migration. Every controller is dead."""
         self.unreadable, self._tails = {}, {}
-        await each(self._read_tail(member, offset) for member in self._members)
+        await all_of(*(self._read_tail(member, offset) for member in self._members))
 
-    async def _read_tail(self, member: Member, offset: int | None) -> None:
+    async def _read_tail(self, member: Target, offset: int | None) -> None:
         try:
             directory = (await storage_of(member.driver, member.node)).metadata_log
             tail = await read_tail(member.driver, directory, offset, self._ahead.get(member.node.id))
@@ -81,7 +82,7 @@ class MemberLogs:
             return MigrationGauge.POST_MIGRATION
         return max((state for state in states if state is not MigrationGauge.POST_MIGRATION), key=_how_far, default=NOTHING)
 
-    def says_final(self, member: Member) -> bool:
+    def says_final(self, member: Target) -> bool:
         """Whether this very log does. If it leads again, so does the cluster's."""
         tail = self._tails.get(member.node.id)
         return tail is not None and tail.facts.state is MigrationGauge.POST_MIGRATION

@@ -3,15 +3,15 @@
 import asyncio
 import time
 
+from activities.concurrently import all_of
 from activities.ports.kafka import Listeners
-from activities.zk_to_kraft.fence import each
 from domain.cluster import ClusterSpec, ControllerSpec
 from domain.errors import Obstacle, Transient
 
 
 async def answering(spec: ClusterSpec, listeners: Listeners) -> list[tuple[int, str]]:
     """Controllers at whose address somebody answers, by id and name."""
-    answers = await each(_is_answering(c, listeners) for c in spec.controllers)
+    answers = await all_of(*(_is_answering(c, listeners) for c in spec.controllers))
     return [(c.id, spec.node_name(c.id)) for c, is_there in zip(spec.controllers, answers, strict=True) if is_there]
 
 

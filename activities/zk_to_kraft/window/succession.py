@@ -7,10 +7,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from activities.concurrently import all_of
 from activities.observing.epochs import Rule, rule_of
 from activities.observing.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from activities.ports.zookeeper import DeleteZnode, SetZnode, ZooKeeperTree
-from activities.zk_to_kraft.fence import Member, each, is_dead, is_fenced, kill
+from activities.rolling.marking import Target
+from activities.zk_to_kraft.fence import is_dead, is_fenced, kill
 from activities.zk_to_kraft.poison import unelectable
 from activities.zk_to_kraft.window.pace import Gap, Pace
 from activities.zk_to_kraft.window.partition_states import PartitionStates
@@ -28,7 +30,7 @@ class Blocked(Exception):
 class Succession:
     """One attempt's looks and its transactions. `story`: what happened, for people."""
 
-    def __init__(self, tree: ZooKeeperTree, members: list[Member], pace: Pace, gap: Gap, story: list[str]) -> None:
+    def __init__(self, tree: ZooKeeperTree, members: list[Target], pace: Pace, gap: Gap, story: list[str]) -> None:
         self._tree, self._members, self._pace, self._gap, self._story = tree, members, pace, gap, story
         self._last = Rule(None, None, None)
         self._states = PartitionStates(tree)
@@ -45,7 +47,7 @@ class Succession:
 
     async def _are_out(self) -> bool:
         """Every controller is dead, and fenced."""
-        return all(await each(is_dead(m) for m in self._members)) and all(await each(is_fenced(m) for m in self._members))
+        return all(await all_of(*map(is_dead, self._members))) and all(await all_of(*map(is_fenced, self._members)))
 
     async def look(self) -> Rule:
         self._last = await rule_of(self._tree)
@@ -144,9 +146,9 @@ class Succession:
 
     async def _is_for_good(self, rule: Rule) -> bool:
         """What was started behind its fence gets nowhere, and goes; what was started without one may have."""
-        if not all(await each(is_fenced(member) for member in self._members)):
+        if not all(await all_of(*map(is_fenced, self._members))):
             return False
-        await each(kill(member) for member in self._members)
+        await all_of(*map(kill, self._members))
         self._story.append(f"broker {rule.leader} is controller")
         return True
 

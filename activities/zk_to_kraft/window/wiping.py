@@ -15,7 +15,7 @@ from temporalio import activity
 
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.heartbeat import heartbeating
-from activities.looking import answer_or_silence, why_not_this_step
+from activities.looking import answer_or_silence, outcome, why_not_this_step
 from activities.node_files import (
     FENCED_META,
     META,
@@ -28,7 +28,8 @@ from activities.node_files import (
 )
 from activities.ports.nodes import NodeDriver
 from activities.ports.ports import Ports
-from activities.zk_to_kraft.fence import Member, is_dead, members_of
+from activities.rolling.marking import Target
+from activities.zk_to_kraft.fence import is_dead, members_of
 from domain.cluster import BrokerSpec
 from domain.contracts import StepOutcome, StepRequest
 from domain.errors import Unsafe
@@ -57,20 +58,16 @@ class Wiping:
             if silent or members or brokers:
                 blocked = silent or await why_not_this_step(request, self._ports)
                 if blocked is not None:
-                    return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+                    return outcome(blocked)
             for broker in brokers:
                 await self._wipe_broker(request, cluster, broker)
             for member in members:
                 await self._wipe_controller(request, member)
             await self._remove_marks(request, cluster)
-            return StepOutcome(
-                is_done=True,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=tuple(f"{name} wiped" for name in (*_names(cluster, brokers), *(m.name for m in members))),
-            )
+            wiped = (*_names(cluster, brokers), *(m.name for m in members))
+            return outcome(None, begun, tuple(f"{name} wiped" for name in wiped))
 
-    async def _remains(self, cluster: ClusterRecord) -> tuple[list[Member], list[BrokerSpec]]:
+    async def _remains(self, cluster: ClusterRecord) -> tuple[list[Target], list[BrokerSpec]]:
         """Controllers that are there, and brokers that keep a copy of the quorum's log."""
         members = await members_of(cluster, self._ports.drivers)
         return members, [broker for broker in cluster.spec.brokers if await self._logs_of(broker)]
@@ -98,7 +95,7 @@ class Wiping:
             name = cluster.spec.node_name(broker.id)
             raise Unsafe(f"{name} does not run in ZooKeeper mode: its copy of the quorum's log is still in use")
 
-    async def _wipe_controller(self, request: StepRequest, member: Member) -> None:
+    async def _wipe_controller(self, request: StepRequest, member: Target) -> None:
         """The order is the module's. A directory that only its file names goes first: without the file nobody finds it."""
         await self._ensure_may_go(request, member)
         driver, node = member.driver, member.node
@@ -115,11 +112,11 @@ class Wiping:
         for path in node.log_dirs:
             await _remove_fence(driver, path)
 
-    async def _ensure_may_go(self, request: StepRequest, member: Member) -> None:
+    async def _ensure_may_go(self, request: StepRequest, member: Target) -> None:
         if not await is_dead(member):
             raise Unsafe(f"{member.name} runs: it is not removed. Stop it, then resume.")
         for path in (await storage_of(member.driver, member.node)).log_dirs:
-            found = await look_at_log_dir(member.driver, path, member.cluster_id, member.node.id)
+            found = await look_at_log_dir(member.driver, path, member.cluster.spec.cluster_id, member.node.id)
             if found.is_anothers:
                 raise Unsafe(
                     f"{path} is named in {member.node.properties_file} of {member.name}, and belongs to node {found.node_id} "
