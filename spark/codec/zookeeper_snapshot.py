@@ -216,7 +216,7 @@ def nodes_from(content: Content, name: str, begin: int, end: int, size: int = WI
     raise damaged(name, begin, "no node begins here, or it does not end within the nodes")
 
 
-def boundary_from(content: Content, name: str, position: int, end: int) -> int:
+def boundary_from(content: Content, position: int, end: int) -> int:
     """Where a node begins, at `position` or after it. Believed when many nodes follow without a gap."""
     size = 2**20
     while position < end:

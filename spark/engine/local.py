@@ -18,7 +18,7 @@ from domain.errors import Superseded, Transient
 from spark.comparing.compare import Compared
 from spark.conclude import Measured, conclude
 from spark.engine.progress import OnProgress, Progress, ignore
-from spark.engine.sides import Side, Sources, look_at
+from spark.engine.sides import Side, Sources, look_at, publish_all, stage_tasks_of
 from spark.engine.tasks import CompareTask, StageTask, Tick, added, circumstances_of, compare_tasks
 from spark.findings import FINDINGS_SCHEMA, in_order, tolerate
 from spark.job import CheckJob
@@ -28,7 +28,6 @@ TELL_EVERY = 0.1
 
 T = TypeVar("T")
 R = TypeVar("R")
-Run = Callable[[T, Tick], R]
 
 
 class Runner(Protocol):
@@ -46,7 +45,7 @@ class LocalEngine:
         begun = time.monotonic()
         sides = look_at(job, sources)
         with _runner(job, sides, on_progress) as runner:
-            _stage(job, sides, runner)
+            publish_all(sides, runner("stage", _stage_one, stage_tasks_of(sides, job.kinds)))
             staged = time.monotonic()
             rows, findings = _compare(job, sides, runner)
         compared = time.monotonic()
@@ -54,15 +53,6 @@ class LocalEngine:
         seconds = {"stage": staged - begun, "compare": compared - staged}
         on_progress(Progress("conclude", 0, 1))
         return conclude(job, [in_order(tolerate(findings, job.tolerated))], Measured(self.name, rows, not_read, seconds))
-
-
-def _stage(job: CheckJob, sides: tuple[Side, Side], runner: Runner) -> None:
-    tasks = [task for side in sides for task in side.stage_tasks(job.kinds)]
-    files: dict[str, list[StagedFile]] = {}
-    for directory, written in runner("stage", _stage_one, tasks):
-        files.setdefault(directory, []).extend(written)
-    for side in sides:
-        side.publish(files.get(str(side.directory), []))
 
 
 def _stage_one(task: StageTask, tick: Tick) -> tuple[str, tuple[StagedFile, ...]]:

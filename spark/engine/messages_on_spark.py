@@ -17,12 +17,10 @@ from domain.drift.messages import Span
 from spark.codec.segment_manifest import BATCH_SCHEMA
 from spark.comparing.messages import REPLICA, ComparedBatches, compare_batches, span_table
 from spark.engine.progress import OnProgress
+from spark.engine.remote import OUTCOME_SCHEMA, columns_of
 from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
 
-TOLD = "told"
-OUTCOME = pa.schema([*(pa.field(one.name, one.type) for one in FINDINGS_SCHEMA), pa.field(TOLD, pa.string())])
-OUTCOME_DDL = ", ".join(f"`{one.name}` {'boolean' if pa.types.is_boolean(one.type) else 'string'}" for one in OUTCOME)
 SIDE = "is_after"
 
 
@@ -31,12 +29,12 @@ def compare_on_spark(
 ) -> ComparedBatches:
     """A `Compare`, once session, number of tasks and `on_progress` are given."""
     sides = _side(session, job.before_batches, False).unionByName(_side(session, job.after_batches, True))
-    compared = sides.repartition(tasks, *REPLICA).mapInArrow(partial(_compare, span_table(spans)), OUTCOME_DDL)
+    compared = sides.repartition(tasks, *REPLICA).mapInArrow(partial(_compare, span_table(spans)), columns_of(OUTCOME_SCHEMA))
     with watched(session, "compare", on_progress):
-        table = compared.toArrow().cast(OUTCOME)
-    told = [json.loads(text) for text in table.column(TOLD).drop_null().to_pylist()]
+        table = compared.toArrow().cast(OUTCOME_SCHEMA)
+    told = [json.loads(text) for text in table.column("told").drop_null().to_pylist()]
     left, right, equal = (sum(one[place] for one in told) for place in range(3))
-    findings = table.filter(table.column(TOLD).is_null()).select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+    findings = table.filter(table.column("told").is_null()).select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
     return ComparedBatches(left, right, equal, findings)
 
 
@@ -58,9 +56,9 @@ def _compare(spans: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     before, after = (rows.filter(mask).select(BATCH_SCHEMA.names) for mask in (pc.invert(is_after), is_after))
     compared = compare_batches(_of_schema(before), _of_schema(after), spans)
     untold = pa.nulls(compared.findings.num_rows, pa.string())
-    yield from compared.findings.append_column(TOLD, untold).cast(OUTCOME).to_batches()
+    yield from compared.findings.append_column("told", untold).cast(OUTCOME_SCHEMA).to_batches()
     told = json.dumps([compared.left, compared.right, compared.equal])
-    yield pa.RecordBatch.from_pylist([{TOLD: told}], schema=OUTCOME)
+    yield pa.RecordBatch.from_pylist([{"told": told}], schema=OUTCOME_SCHEMA)
 
 
 def _of_schema(table: pa.Table) -> pa.Table:

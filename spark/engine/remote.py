@@ -40,8 +40,12 @@ def comparing(session: SparkSession, tasks: Sequence[CompareTask]) -> DataFrame:
 def _on_executors(session: SparkSession, run: Callable[[T], Batches], tasks: Sequence[T], schema: pa.Schema) -> DataFrame:
     """One Spark task for each of ours, by its number."""
     numbers = session.range(0, len(tasks), 1, max(1, len(tasks)))
-    columns = ", ".join(f"{field.name} {'boolean' if field.type == pa.bool_() else 'string'}" for field in schema)
-    return numbers.mapInArrow(partial(_by_number, run, tuple(tasks)), columns)
+    return numbers.mapInArrow(partial(_by_number, run, tuple(tasks)), columns_of(schema))
+
+
+def columns_of(schema: pa.Schema) -> str:
+    """As Spark declares them."""
+    return ", ".join(f"`{field.name}` {'boolean' if field.type == pa.bool_() else 'string'}" for field in schema)
 
 
 def _by_number(run: Callable[[T], Batches], tasks: Sequence[T], batches: Iterable[pa.RecordBatch]) -> Batches:

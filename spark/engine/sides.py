@@ -55,6 +55,19 @@ class Side:
 Sources = tuple[Source, Source]
 
 
+def stage_tasks_of(sides: tuple[Side, Side], kinds: Sequence[str]) -> list[StageTask]:
+    return [task for side in sides for task in side.stage_tasks(kinds)]
+
+
+def publish_all(sides: tuple[Side, Side], written: Iterable[tuple[str, Iterable[StagedFile]]]) -> None:
+    """`written`: the files of each task, with their directory."""
+    files: dict[str, list[StagedFile]] = {}
+    for directory, some in written:
+        files.setdefault(directory, []).extend(some)
+    for side in sides:
+        side.publish(files.get(str(side.directory), []))
+
+
 def look_at(job: CheckJob, sources: Sources | None) -> tuple[Side, Side]:
     """Both sides, checked as far as that goes without reading rows. Makes the directories that tasks write into.
 

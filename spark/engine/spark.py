@@ -7,27 +7,29 @@ storage of `out`. `SparkSession` is one of Spark Connect, or a classic one.
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from domain.drift.report import CheckResult
+from domain.drift.explaining import DUPLICATE_RULE
+from domain.drift.report import CheckResult, FindingKind
+from domain.drift.tolerations import Toleration
 from domain.errors import Transient
 from spark.conclude import Measured, conclude
-from spark.engine.frames import in_order, tolerate
 from spark.engine.progress import OnProgress, Progress, ignore
-from spark.engine.remote import OUTCOME_SCHEMA, comparing, staging, unpacked
-from spark.engine.sides import Side, Sources, look_at
+from spark.engine.remote import OUTCOME_SCHEMA, TOLD_SCHEMA, comparing, staging, unpacked
+from spark.engine.sides import Side, Sources, look_at, publish_all, stage_tasks_of
 from spark.engine.tasks import circumstances_of, compare_tasks
 from spark.engine.watched import watched
-from spark.findings import FINDINGS_SCHEMA
+from spark.findings import DRIFTS, FINDINGS_SCHEMA, GRAVITY, ORDER, TOLERATED_GRAVITY, UNVERIFIABLE_GRAVITY
 from spark.job import CheckJob
-from spark.staging import StagedFile
 
 RowCounts = dict[str, tuple[int, int, int]]
 
@@ -69,15 +71,11 @@ class SparkEngine:
             self.session.removeTag(self.tag)
 
     def _stage(self, job: CheckJob, sides: tuple[Side, Side], on_progress: OnProgress) -> None:
-        tasks = [task for side in sides for task in side.stage_tasks(job.kinds)]
-        files: dict[str, list[StagedFile]] = {}
+        tasks, told = stage_tasks_of(sides, job.kinds), TOLD_SCHEMA.empty_table()
         if tasks:
             with watched(self.session, "stage", on_progress):
                 told = staging(self.session, tasks).toArrow()
-            for directory, written in map(unpacked, told.column("told").to_pylist()):
-                files.setdefault(directory, []).extend(written)
-        for side in sides:
-            side.publish(files.get(str(side.directory), []))
+        publish_all(sides, map(unpacked, told.column("told").to_pylist()))
 
     def _compare(self, job: CheckJob, sides: tuple[Side, Side], on_progress: OnProgress) -> None:
         tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, circumstances_of(job))
@@ -110,3 +108,39 @@ def _tables(path: Path, columns: list[str]) -> Iterator[pa.Table]:
     with pq.ParquetFile(path) as parquet:
         for batch in parquet.iter_batches(columns=columns):
             yield pa.Table.from_batches([batch])
+
+
+def functions_for(frame: DataFrame) -> Any:  # noqa: ANN401
+    """Connect has functions of its own, and takes no others."""
+    if type(frame).__module__.startswith("pyspark.sql.connect."):
+        from pyspark.sql.connect.functions import builtin
+
+        return builtin
+    from pyspark.sql import functions
+
+    return functions
+
+
+def tolerate(frame: DataFrame, tolerations: Sequence[Toleration]) -> DataFrame:
+    """Drift that the policy names becomes `tolerated`, with who accepted it and why. The first that fits is named."""
+    f = functions_for(frame)
+    may_be = f.col("finding").isin([str(kind) for kind in DRIFTS]) & (f.col("rule") != DUPLICATE_RULE)
+    by = f.col("tolerated_by")
+    for toleration in reversed(tolerations):
+        wanted = {"record": toleration.record, "key": toleration.key, "field": toleration.field}
+        fits = reduce(lambda one, two: one & two, [f.col(name) == text for name, text in wanted.items() if text], may_be)
+        by = f.when(fits, toleration.named).otherwise(by)
+    named_by = frame.withColumn("tolerated_by", by)
+    kinds = f.when(f.col("tolerated_by") != "", str(FindingKind.TOLERATED)).otherwise(f.col("finding"))
+    return named_by.withColumn("finding", kinds)
+
+
+def in_order(frame: DataFrame) -> DataFrame:
+    """What tasks tell besides findings first, then the gravest. One partition: it becomes one file."""
+    f = functions_for(frame)
+    gravity = f.when(f.col("finding") == str(FindingKind.UNVERIFIABLE), UNVERIFIABLE_GRAVITY)
+    gravity = gravity.when(f.col("finding") == str(FindingKind.TOLERATED), TOLERATED_GRAVITY)
+    for severity, grave in GRAVITY.items():
+        gravity = gravity.when(f.col("severity") == severity, grave)
+    ordered = {"gravity": gravity.otherwise(-1), "left": f.coalesce("left", f.lit("")), "right": f.coalesce("right", f.lit(""))}
+    return frame.repartition(1).sortWithinPartitions(*(ordered.get(name, f.col(name)) for name in ORDER))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from domain.drift.normalise import uuid_bytes
+from spark.sources.zookeeper_forms import json_object
 
 Ints = npt.NDArray[np.int64]
 
@@ -202,7 +203,7 @@ def _spelt_otherwise(
     content: bytes, number: int, moving: dict[tuple[int, int], tuple[list[int], list[int]]]
 ) -> tuple[str, bytes]:
     """Also versions 1 and 2, and topics that are being reassigned."""
-    told = _object(content)
+    told = json_object(content)
     if "topic_id" not in told:
         raise ValueError(WITHOUT_ID)
     replicas = _replicas_by_partition(told.get("partitions"), "partitions")
@@ -226,16 +227,6 @@ def _replicas_by_partition(value: object, key: str) -> dict[int, list[int]]:
 
 def _is_list_of_ints(value: object) -> bool:
     return isinstance(value, list) and all(type(i) is int and -(2**31) <= i < 2**31 for i in value)
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ValueError("is no JSON") from None
-    if not isinstance(value, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004 - told as the znode's fault
-    return value
 
 
 def states_of(found: Topics, unread: list[Unread]) -> tuple[pa.Table, Ints]:
@@ -278,7 +269,7 @@ def _states_one_by_one(found: Topics, which: Sequence[int], unread: list[Unread]
 
 
 def _state(content: bytes) -> dict[str, Any]:
-    told = _object(content)
+    told = json_object(content)
     state = {name: told.get(name) for name in STATE.names} | {"leader_recovery_state": told.get("leader_recovery_state", 0)}
     numbers = [value for name, value in state.items() if name != "isr"]
     if not _is_list_of_ints(state["isr"]) or not _is_list_of_ints(numbers):

@@ -67,7 +67,7 @@ def rows_of_znode(parts: list[str], data: bytes, reading: Reading) -> Iterable[R
         case ["brokers", "ids", broker]:
             return _registration(broker, data)
         case ["cluster", "id"]:
-            return [(CLAIM.name, ("cluster-id", _text(_object(data), "id")))]
+            return [(CLAIM.name, ("cluster-id", _text(json_object(data), "id")))]
         case _:
             return ()
 
@@ -151,7 +151,7 @@ def _acls(type_: str, name: str, pattern: str, data: bytes) -> list[Row]:
         return []
     if type_ not in normalise.RESOURCE_TYPES.values():
         raise ValueError("is of a resource type that is not known")
-    entries = {(type_, name, pattern, *_acl(_mapping(entry, "an ACL"))) for entry in _list(_object(data), "acls")}
+    entries = {(type_, name, pattern, *_acl(_mapping(entry, "an ACL"))) for entry in _list(json_object(data), "acls")}
     return [(ACL.name, entry) for entry in sorted(entries)]
 
 
@@ -163,7 +163,7 @@ def _acl(entry: dict[str, Any]) -> tuple[str, str, str, str]:
 def _producer_ids(data: bytes) -> list[Row]:
     if not data:
         return []
-    block = _object(data)
+    block = json_object(data)
     first, last = (_digits(block, key) for key in ("block_start", "block_end"))
     return [(PRODUCER_IDS.name, ("cluster", first, _fitting(last + 1, LONG_BITS, "the id after block_end")))]
 
@@ -172,7 +172,7 @@ def _token(data: bytes, reading: Reading) -> list[Row]:
     """Before version 3 nobody but its owner could ask for a token."""
     if not data:
         return []
-    told = _object(data)
+    told = json_object(data)
     owner = _principal(told, "owner")
     requester = _principal(told, "tokenRequester") if "tokenRequester" in told else owner
     renewers = normalise.set_text(normalise.desanitised(_is_text(renewer, "a renewer")) for renewer in _list(told, "renewers"))
@@ -181,7 +181,7 @@ def _token(data: bytes, reading: Reading) -> list[Row]:
 
 
 def _registration(broker: str, data: bytes) -> list[Row]:
-    told = _object(data)
+    told = json_object(data)
     older = f"PLAINTEXT://{told.get('host')}:{told.get('port')}"
     endpoints = _list(told, "endpoints") if told.get("endpoints") else [older]
     parts = (normalise.endpoint_parts(_is_text(endpoint, "an endpoint")) for endpoint in endpoints)
@@ -193,16 +193,18 @@ def _configs(data: bytes) -> dict[str, str]:
     """Empty where only children have configs."""
     if not data:
         return {}
-    found = _mapping(_object(data).get("config"), "config")
+    found = _mapping(json_object(data).get("config"), "config")
     return {_is_text(name, "the name of a config"): _is_text(value, name) for name, value in found.items()}
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def json_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         raise ValueError("is no JSON") from None
-    return _mapping(value, "the content")
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004 - told as the znode's fault
+    return value
 
 
 def _mapping(value: object, what: str) -> dict[str, Any]:

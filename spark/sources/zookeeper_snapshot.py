@@ -74,7 +74,7 @@ class ZooKeeperSnapshotSource:
         return str(self.spec.path)
 
     def _cut(self, content: Content, frame: Frame, position: int) -> int:
-        start = boundary_from(content, self._name, position, frame.end)
+        start = boundary_from(content, position, frame.end)
         for nodes in all_nodes(content, self._name, start, frame.end):
             outside = np.flatnonzero(~regions_of(nodes, self.spec.chroot).below)
             if len(outside):

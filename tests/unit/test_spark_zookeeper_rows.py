@@ -234,7 +234,7 @@ def test_keys_that_come_twice() -> None:
 
 def test_kafkas_own_spelling_is_read_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a real tree is never read one by one: any order of keys, no leader, a recovery."""
-    monkeypatch.setattr(topic_znodes, "_object", None)
+    monkeypatch.setattr(topic_znodes, "json_object", None)
     contents = [
         b'{"controller_epoch":71,"leader":-1,"version":1,"leader_epoch":0,"isr":[]}',
         b'{"isr":[100,7],"leader":7,"leader_epoch":123456789,"leader_recovery_state":1,"controller_epoch":0,"version":1}',

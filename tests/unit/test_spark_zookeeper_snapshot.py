@@ -162,7 +162,7 @@ def test_a_boundary_is_found_from_every_byte() -> None:
     frame = frame_of(content, "file")
     begins = np.array([found[3] for found in listed(every_node(content))])
     for position in range(frame.begin + 1, frame.end, 7):
-        found = boundary_from(content, "file", position, frame.end)
+        found = boundary_from(content, position, frame.end)
         later = begins[begins >= position]
         assert found == (int(later[0]) if len(later) else frame.end)
 
