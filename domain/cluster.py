@@ -151,6 +151,12 @@ class NodeSpec(SpecModel):
         return [entry for part in (self.environment.get("CLASSPATH", ""), *given) for entry in part.split(":") if entry]
 
     @property
+    def java(self) -> str:
+        """The JVM of its environment."""
+        home = self.environment.get("JAVA_HOME")
+        return f"{home}/bin/java" if home else "java"
+
+    @property
     def class_path(self) -> str:
         """All of it: whatever reads the node's file may have to load a plug-in."""
         libs = f"{self.kafka_home}/libs"

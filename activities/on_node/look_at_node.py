@@ -17,7 +17,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from activities.on_node.kernel import ESTABLISHED, address, inodes_of, names, open_files, tcp_lines, text
+from activities.on_node.kernel import ESTABLISHED, address, inodes_of, mount_of, names, open_files, tcp_lines, text
 from activities.on_node.partition_ids import partition_ids
 
 KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
@@ -54,25 +54,14 @@ def directory(path: str) -> dict[str, Any]:
     """Where it is not there yet: of the nearest one above, which it would be made in."""
     while not os.path.isdir(path) and path != "/":  # noqa: PTH112
         path = os.path.dirname(path)  # noqa: PTH120
-    sizes = os.statvfs(path)
+    sizes, mount = os.statvfs(path), mount_of(path)
     return {
         "path": path,
-        "filesystem": filesystem(os.path.realpath(path)),
+        "filesystem": mount.kind if mount else None,
         "free": sizes.f_bavail * sizes.f_frsize,
         "total": sizes.f_blocks * sizes.f_frsize,
         "is_writable": os.access(path, os.W_OK | os.X_OK),
     }
-
-
-def filesystem(path: str) -> str | None:
-    """By `/proc/self/mounts`: the longest mount point that the path lies below; of several on one, the last."""
-    best, kind = -1, None
-    for line in (text("/proc/self/mounts") or "").splitlines():
-        fields = line.split()
-        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), fields[1])
-        if (path + "/").startswith(point.rstrip("/") + "/") and len(point) >= best:
-            best, kind = len(point), fields[2]
-    return kind
 
 
 def memory() -> int | None:

@@ -54,8 +54,8 @@ async def try_java(
 
 def words_of(node: NodeSpec) -> list[str]:
     """A command line as the node's would be, of which a trial takes java and class path."""
-    first, home = node.driver.service.start_command[0], node.environment.get("JAVA_HOME")
-    java = first if PurePosixPath(first).name == "java" else f"{home}/bin/java" if home else "java"
+    first = node.driver.service.start_command[0]
+    java = first if PurePosixPath(first).name == "java" else node.java
     return [java, "-cp", ":".join(node.further_classes), "kafka.Kafka"]
 
 

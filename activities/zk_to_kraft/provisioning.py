@@ -213,7 +213,7 @@ class Provisioning:
         for log_dir in controller.log_dirs:
             await driver.make_dir(log_dir)
         arguments = [
-            java(controller.environment),
+            controller.java,
             "-cp",
             controller.class_path,
             "kafka.tools.StorageTool",
@@ -260,9 +260,3 @@ def _mark_of(request: StepRequest, last_identity: str | None, original: str) -> 
         original_sha256=original,
         marked_at=datetime.now(UTC),
     )
-
-
-def java(environment: dict[str, str]) -> str:
-    """The JVM that the node itself would use."""
-    home = environment.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else "java"

@@ -23,7 +23,6 @@ from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.shipped_kinds import SHIPPED_KINDS
-from activities.zk_to_kraft.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.configuration.properties import ENCODING
 from domain.health.quorum import quorum_leader
@@ -105,7 +104,7 @@ class Traveller:
         assert source is not None
         text = controller_file(self._spec, controller, None, source.content.decode(ENCODING)).encode(ENCODING)
         await driver.write_file(controller.properties_file, FileContent(text, source.mode, source.uid, source.gid))
-        tool = [java(controller.environment), "-cp", f"{controller.kafka_home}/libs/*", "kafka.tools.StorageTool"]
+        tool = [controller.java, "-cp", f"{controller.kafka_home}/libs/*", "kafka.tools.StorageTool"]
         options = [f"--cluster-id={self._spec.cluster_id}", "--config", controller.properties_file, "--ignore-formatted"]
         for _ in range(2 if controller is self._spec.controllers[0] else 1):
             done = await driver.run([*tool, "format", *options], controller.environment, timedelta(seconds=60))

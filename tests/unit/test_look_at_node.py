@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from activities.on_node import command_of, kernel, look_at_node
+from activities.on_node import command_of, kernel
 
 NOTHING: dict[str, Any] = {
     "log_dirs": [],
@@ -169,7 +169,8 @@ def test_classes_in_jars_folders_and_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_file_system_is_that_of_the_longest_mount_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    mounts = "/dev/a / ext4 rw 0 0\ntmpfs /run tmpfs rw 0 0\n/dev/b /run/my\\040disk xfs rw 0 0\n/dev/c /data ext4 rw 0 0\n"
-    monkeypatch.setattr(look_at_node, "text", lambda path: mounts)
-    found = [look_at_node.filesystem(path) for path in ("/running", "/run/x", "/run/my disk/x", "/data", "/")]
-    assert found == ["ext4", "tmpfs", "xfs", "ext4", "ext4"]
+    points = {"/": "ext4", "/run": "tmpfs", "/run/my\\040disk": "xfs", "/data": "ext4"}
+    mounts = "".join(f"1 1 0:1 / {point} rw - {kind} /dev/a rw\n" for point, kind in points.items())
+    monkeypatch.setattr(kernel, "text", lambda path: mounts)
+    found = [kernel.mount_of(path) for path in ("/running", "/run/x", "/run/my disk/x", "/data", "/")]
+    assert [mount and mount.kind for mount in found] == ["ext4", "tmpfs", "xfs", "ext4", "ext4"]

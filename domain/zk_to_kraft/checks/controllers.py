@@ -209,7 +209,7 @@ CHECKS = (
         holds="three or more controllers, an odd number, on disks, on hosts of their own and apart from the brokers",
         because="with fewer, one lost disk loses all metadata, and a quorum in one place fails with that place. The "
         "placement is only a warning: it is your decision",
-        source="the cluster's specification; `/proc/self/mounts` of each node",
+        source="the cluster's specification; `/proc/self/mountinfo` of each node",
         of_survey=(_enough, _apart, _persistent),
     ),
     Check(
