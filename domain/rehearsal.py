@@ -88,7 +88,3 @@ class RehearsalReport(RehearsalModel):
     @property
     def ran(self) -> bool:
         return not self.refused
-
-    @property
-    def record_count(self) -> int:
-        return sum(self.records.values())

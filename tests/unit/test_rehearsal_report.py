@@ -18,8 +18,7 @@ from activities.zk_to_kraft.rehearsal.candidates import MISFIT, candidate_of
 from activities.zk_to_kraft.rehearsal.isolation import NotAlone, enter_alone
 from activities.zk_to_kraft.rehearsal.messages import Copied, Ended
 from activities.zk_to_kraft.rehearsal.program import why_no_round
-from activities.zk_to_kraft.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse
-from activities.zk_to_kraft.rehearsal.report import report_of
+from activities.zk_to_kraft.rehearsal.rehearsing import Rehearsal, RehearsalPorts, in_time, rehearse, report_of
 from activities.zk_to_kraft.rehearsal.room import UnsharedRooms
 from api.running.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec

@@ -59,7 +59,6 @@ def test_a_request_has_its_length_and_a_header_of_version_2() -> None:
 def test_answers_are_read() -> None:
     header = struct.pack(">i", 5) + b"\0"
     assert wire.registered(header + struct.pack(">ihq", 0, 35, -1) + b"\0") == (35, -1)
-    assert wire.beaten(header + struct.pack(">ih???", 0, 0, True, False, False) + b"\0") == (0, False)
 
 
 def test_the_finalized_level_is_a_tagged_field_of_an_answer_whose_header_has_none() -> None:

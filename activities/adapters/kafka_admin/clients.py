@@ -45,7 +45,6 @@ TOPIC, BROKER = 2, 4
 """Types of config resources."""
 GROUP, LITERAL, DENY, READ = 3, 3, 2, 3
 """Of the ACL that is tried: nobody has this group, and it gives nobody anything."""
-ANY = 1
 SCRAM_SHA_512, SCRAM_ITERATIONS = 2, 4096
 SET = 0
 """Of IncrementalAlterConfigs."""

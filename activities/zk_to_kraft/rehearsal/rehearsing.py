@@ -16,10 +16,12 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 from temporalio import activity
@@ -28,23 +30,43 @@ from activities.check_directories import enter, sweep
 from activities.check_heartbeat import Beat
 from activities.node_files import METADATA_LOG
 from activities.observing.member_copy import copy_member
-from activities.observing.present_ensemble import present_ensemble
+from activities.observing.present_ensemble import Newest, present_ensemble
 from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
 from activities.ports.zookeeper import CapturedZnode, ZooKeepers
-from activities.zk_to_kraft.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
-from activities.zk_to_kraft.rehearsal.report import equality_of, report_of
-from activities.zk_to_kraft.rehearsal.room_port import RehearsalRoom, RehearsalRooms
+from activities.zk_to_kraft.rehearsal.messages import (
+    CONTROLLER,
+    COPY,
+    PASSED,
+    PROPERTIES,
+    ROWS,
+    Copied,
+    Ended,
+    Failed,
+    NotIsolated,
+    Order,
+    Ready,
+    Trying,
+)
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.configuration.properties import ENCODING, parse
-from domain.drift.report import CheckName, Verdict
+from domain.decisions import Finding
+from domain.drift.report import CheckName, CheckResult, Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.records import ClusterRecord
 from domain.rehearsal import Equality, RehearsalLimits, RehearsalReport
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.rehearsal.files import connect_of, controller_properties, inter_broker_listener
-from domain.zk_to_kraft.rehearsal.outcome import refusal
-from domain.zk_to_kraft.rehearsal.trials import Outcome
+from domain.zk_to_kraft.rehearsal.outcome import (
+    advice_of,
+    age_unknown,
+    cut_short,
+    differences_of,
+    findings_of,
+    refusal,
+    unexplained,
+)
+from domain.zk_to_kraft.rehearsal.trials import Cleared, Outcome, cleared, proven
 
 NO_MEMBERS = (
     "it is unknown where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, "
@@ -62,6 +84,31 @@ WRITTEN_SECONDS = 1.0
 """A majority has written what the leader has processed; who follows behind that has it in his files so much later."""
 OnProgress = Callable[[int, str, int, int], None]
 """Which round, what is done, how many parts of it are done, and how many there are. Called in any thread."""
+
+
+class RehearsalRoom(Protocol):
+    """Where a copy is rehearsed, and nothing of the world can be reached (`activities.zk_to_kraft.rehearsal.messages`)."""
+
+    async def order(self, order: Order) -> None:
+        """Begin. The copied files, and the controller's, lie in the room's directory."""
+
+    async def told(self) -> Ready | NotIsolated | Trying | Failed | Ended:
+        """The next thing that is told. `Transient` where the room is gone."""
+
+
+class RehearsalRooms(Protocol):
+    """Opens rooms on the machine of this worker."""
+
+    def open(self, directory: Path) -> AbstractAsyncContextManager[RehearsalRoom]:
+        """A room that works in `directory`, which is private. When it is left, or whoever opened it dies, all that runs in it
+        ends, and the directory is removed. `Permanent`, with the reason, where this machine cannot isolate one.
+        """
+
+    def java(self, home: str | None) -> str:
+        """This machine's `java`. `Permanent` where there is none."""
+
+    def libs(self, kafka_home: str) -> str:
+        """This machine's folder of Kafka's jars. `Permanent` where there is none."""
 
 
 @dataclass(frozen=True)
@@ -257,3 +304,50 @@ def _since(begun: float) -> float:
 def _write_private(path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text, encoding=ENCODING)
+
+
+def equality_of(compared: CheckResult) -> Equality:
+    return Equality(verdict=compared.verdict, counts=compared.counts, differences=compared.first, not_read=compared.not_read)
+
+
+def report_of(ended: Ended, equality: Equality | None, connect: str, newest: Newest) -> RehearsalReport:
+    """What all trials of a rehearsal together say."""
+    way = cleared(ended.candidates, ended.trials)
+    copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
+    guilty = way.left_out & {finding.object for finding in found}
+    return RehearsalReport(
+        has_passed=way.has_passed and not way.left_out,
+        has_passed_in_part=way.has_passed and bool(way.left_out),
+        left_out=tuple(sorted(guilty or way.left_out)) if way.has_passed else (),
+        rounds=len(ended.trials),
+        records=copied.records,
+        copy_seconds=copied.copy_seconds if way.has_passed else None,
+        seconds_without_controller=copied.seconds_without_controller if way.has_passed else None,
+        controller=copied.usage,
+        advice=advice_of(copied.usage),
+        findings=(
+            *found,
+            *(() if way.has_passed else (cut_short(ended.cut) if ended.cut else _stopped(ended),)),
+            *((_of_no_znode_alone(way, copied),) if way.has_passed and way.left_out and not guilty else ()),
+            *differences_of(equality, [finding.object for finding in found]),
+            *((age_unknown(newest.why_unsure, newest.zxid),) if newest.why_unsure else ()),
+        ),
+        equality=equality,
+    )
+
+
+def _of_no_znode_alone(way: Cleared, copied: Copied) -> Finding:
+    paths = ", ".join(sorted(way.left_out))
+    what = f"with the cluster as it is the copy stopped. It passed without {paths}, and with each of them"
+    return unexplained(what, copied.told)
+
+
+def _stopped(ended: Ended) -> Finding:
+    last = ended.trials[-1].outcome
+    what = {
+        Outcome.STUCK: f"the copy never began: {ended.copied.waits or 'nothing moved'}",
+        Outcome.HUNG: "everything was copied, and dual write never began",
+    }.get(last, "the copy died")
+    if ended.copied.usage.was_out_of_memory:
+        what = f"{ended.copied.usage.heap_given_mib} MiB of heap were not enough"
+    return unexplained(what, ended.copied.told)

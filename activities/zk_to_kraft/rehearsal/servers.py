@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 
-MIB = 1024 * 1024
 KIB_IN_MIB = 1024
 ENDED = 0.02
 AFTER_COLLECTION = re.compile(r"->(\d+)M\(\d+M\)")

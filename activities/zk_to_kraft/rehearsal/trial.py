@@ -11,7 +11,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -70,9 +70,6 @@ class Seen:
     usage: Usage = field(default_factory=Usage)
     refused: str = ""
     is_out_of_time: bool = False
-
-
-Look = Callable[[KazooTree], "asyncio.Future[None]"]
 
 
 class Trials:

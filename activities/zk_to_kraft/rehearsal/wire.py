@@ -146,14 +146,6 @@ def registered(answer: bytes) -> tuple[int, int]:
     return reader.fixed("h"), reader.fixed("q")
 
 
-def beaten(answer: bytes) -> tuple[int, bool]:
-    """Error code, and whether the broker is fenced."""
-    reader = Reader(answer)
-    reader.fixed("i"), reader.tags(), reader.fixed("i")
-    error, _, is_fenced = reader.fixed("h"), reader.fixed("?"), reader.fixed("?")
-    return error, bool(is_fenced)
-
-
 def finalized_level(answer: bytes, feature: str = "metadata.version") -> int | None:
     """The level that the quorum has finalized; `None` before it says one. The header of this answer has no tags (KIP-511)."""
     reader = Reader(answer)
