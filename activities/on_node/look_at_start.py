@@ -23,7 +23,7 @@ import sys
 from typing import Any, Iterator, Tuple
 
 from activities.on_node.access import User, denied, user_named, user_of
-from activities.on_node.kernel import Pairs, link, mount_of, names, process_named, text
+from activities.on_node.kernel import Pairs, group_paths, link, mount_of, names, process_named, text
 
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
@@ -279,17 +279,14 @@ def limit(kind: int) -> int:
 
 def of_groups() -> Iterator[Budget]:
     """Of its control groups and those above them, of both versions. What of a file is kept in memory can be given up."""
-    for line in (text(CONTROL_GROUPS) or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        root, path = f"/sys/fs/cgroup/{controllers}".rstrip("/"), path.rstrip("/")
-        while path:
-            group, at = f"{root}{path}", path
-            path = path.rpartition("/")[0]
-            yield "tasks", at, number(f"{group}/pids.current"), number(f"{group}/pids.max")
+    for controllers, path in group_paths("/proc/self"):
+        if path:
+            group = f"/sys/fs/cgroup/{controllers}".rstrip("/") + path
+            yield "tasks", path, number(f"{group}/pids.current"), number(f"{group}/pids.max")
             used = number(f"{group}/memory.current") or number(f"{group}/memory.usage_in_bytes")
             most = number(f"{group}/memory.max") or number(f"{group}/memory.limit_in_bytes")
             cached = re.search(r"^(?:file|total_cache) (\d+)", text(f"{group}/memory.stat") or "", re.MULTILINE)
-            yield "memory", at, used - (int(cached.group(1)) if cached else 0), most if most < UNLIMITED else 0
+            yield "memory", path, used - (int(cached.group(1)) if cached else 0), most if most < UNLIMITED else 0
 
 
 def number(path: str) -> int:

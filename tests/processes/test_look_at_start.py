@@ -175,7 +175,8 @@ def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it
         "/proc/sys/vm/overcommit_memory": "2\n",
         "/proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 60 kB\nCommitLimit: 50 kB\nCommitted_AS: 49 kB\n",
     }
-    monkeypatch.setattr(look_at_start, "text", files.get)
+    for module in (kernel, look_at_start):
+        monkeypatch.setattr(module, "text", files.get)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert look_at_start.place(NOTHING_ASKED)["budgets"] == [
         ("tasks", "/system.slice/k.service", 511, 512),
