@@ -25,7 +25,7 @@ from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, ZooKeeperSpec, host
 from domain.diagnosis.causes.hints import MemberFiles, Serving
 from domain.diagnosis.causes.with_signs import ports_not_bound
 from domain.diagnosis.machines.notes import MachineChanges
-from domain.diagnosis.machines.start_place import StartPlace
+from domain.diagnosis.machines.start import StartPlace
 from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns
 from domain.errors import KeeperlessError
 from domain.observed.observation import Observation

@@ -22,7 +22,7 @@ from domain.configuration.odd_characters import OddCharacter, odd_characters
 from domain.configuration.properties import ENCODING, parse
 from domain.configuration.provided_values import is_provided
 from domain.diagnosis.machines.file_owners import Sign, signs_in_file
-from domain.diagnosis.machines.start_place import StartPlace, user_of_start
+from domain.diagnosis.machines.start import StartPlace, user_of_start
 from domain.errors import Malformed, Permanent, Transient
 from domain.observed.observation import OBSERVED_PROPERTIES
 from domain.observed.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration

@@ -17,7 +17,7 @@ from activities.ports.nodes import NodeDrivers
 from activities.ports.ports import Ports
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
 from domain.configuration.listener_security import LISTENERS
-from domain.diagnosis.machines.standstill_signs import of_standstill
+from domain.diagnosis.machines.signs import of_standstill
 from domain.errors import KeeperlessError, Transient
 
 AT_ONCE = 12

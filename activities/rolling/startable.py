@@ -40,7 +40,7 @@ from domain.checks.unapplied import outvoting
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
 from domain.diagnosis.logs.connecting import LIFT_QUOTA
-from domain.diagnosis.machines.standstill_signs import MEND_DEAFNESS, end_of_deaf
+from domain.diagnosis.machines.signs import MEND_DEAFNESS, end_of_deaf
 from domain.errors import KeeperlessError, Transient
 from domain.observed.observation import Process
 from domain.policy import MigrationPolicy

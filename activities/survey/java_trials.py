@@ -14,7 +14,7 @@ from activities.survey.start_commands import overrides_of
 from domain.cluster import NodeSpec
 from domain.configuration.properties import ENCODING, edit, parse
 from domain.diagnosis.logs.redaction import without_secrets
-from domain.diagnosis.machines.start_place import JavaTrial
+from domain.diagnosis.machines.start import JavaTrial
 
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""

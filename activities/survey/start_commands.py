@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
 from domain.diagnosis.machines.file_owners import Sign, signs_in_command, signs_in_script
-from domain.diagnosis.machines.start_command import overrides_in, told
+from domain.diagnosis.machines.start import Override, overrides_in, shown_overrides
 from domain.errors import KeeperlessError
-from domain.observed.survey import Override
 
 COMMAND_BYTES = 1024 * 1024
 
@@ -27,7 +26,7 @@ class Overrides:
     @property
     def told(self) -> tuple[Override, ...]:
         """Without any value that may be a secret."""
-        return told(self.specified, self.running or {})
+        return shown_overrides(self.specified, self.running or {})
 
 
 SCRIPT, SCRIPT_BYTES = b"#!", 256 * 1024

@@ -24,7 +24,7 @@ from activities.zk_to_kraft.listener_look import security_of, settings_of_node, 
 from activities.zk_to_kraft.zookeeper_survey import survey_servers, survey_zookeeper
 from domain.checks.unapplied import PART, unapplied
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
-from domain.diagnosis.machines.start_place import JavaTrial
+from domain.diagnosis.machines.start import JavaTrial
 from domain.errors import KeeperlessError, Permanent
 from domain.observed.observation import Observation, Process
 from domain.observed.parts import Unanswered

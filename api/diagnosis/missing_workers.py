@@ -18,7 +18,7 @@ from domain.clocks import is_over
 from domain.contracts import PROGRAM_OF, TaskQueue
 from domain.diagnosis import pending_tasks
 from domain.diagnosis.blocker import MOST_OBSERVED, Blocker
-from domain.diagnosis.machines.bad_signs import signed
+from domain.diagnosis.machines.signs import signed
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.worker_health import WorkerHealth, of_program
 from ledger.errors import LedgerUnavailable

@@ -6,7 +6,7 @@ from domain.checks.check import Check, Surveyed, unverifiable
 from domain.checks.file_characters import CODE, of_survey
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.decisions import Finding, Severity
-from domain.diagnosis.machines.start_place import JavaTrial
+from domain.diagnosis.machines.start import JavaTrial
 
 EXPECTED = "a JVM with Kafka's jars starts there and accepts the file"
 BY_HAND = "Check on the node that its java starts and that its jars are unchanged."

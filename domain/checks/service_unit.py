@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from domain.checks.check import Check, Surveyed, unverifiable
 from domain.decisions import Finding, Severity
-from domain.diagnosis.machines.start_place import StartPlace, StartUnit
+from domain.diagnosis.machines.start import StartPlace, StartUnit
 from domain.diagnosis.machines.vital_signs import MIB
 
 CODE = "PF43"

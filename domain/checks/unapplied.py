@@ -6,7 +6,8 @@ from domain.checks.check import some
 from domain.cluster import NodeSpec, Role
 from domain.configuration.properties import edit, parse
 from domain.decisions import Finding
-from domain.observed.survey import Override, StartedWith, Unapplied
+from domain.diagnosis.machines.start import Override
+from domain.observed.survey import StartedWith, Unapplied
 from domain.redaction import is_shown, shown_name
 
 CODE = "PF44"

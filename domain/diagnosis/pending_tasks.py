@@ -8,7 +8,7 @@ from domain.amounts import counted
 from domain.clocks import AHEAD, is_ahead, is_over
 from domain.contracts import PROGRAM_OF, TaskQueue
 from domain.diagnosis.blocker import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, SLOW_ACTIVITY, STEP_FAILING, Blocker, blocker
-from domain.diagnosis.machines.bad_signs import signed
+from domain.diagnosis.machines.signs import signed
 from domain.diagnosis.machines.vital_signs import Sign
 from domain.records import Event, Waiting
 

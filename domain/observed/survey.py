@@ -14,7 +14,7 @@ from pydantic import Field
 from domain.canaries import Leftovers
 from domain.configuration.odd_characters import OddCharacter
 from domain.diagnosis.machines.file_owners import Sign
-from domain.diagnosis.machines.start_place import JavaTrial, StartUnit
+from domain.diagnosis.machines.start import JavaTrial, Override, StartUnit
 from domain.observed.parts import ObservedPart, Suspect, Unanswered
 from domain.observed.topic_directories import DiskIds, TopicZnode
 
@@ -165,15 +165,6 @@ class Unapplied(ObservedPart):
     key: str
     runs: str | None
     says: str | None
-
-
-class Override(ObservedPart):
-    """`--override` of a start command, as people may see it. `is_specified`: by the cluster's specification, else by the
-    command line of the process that runs."""
-
-    key: str
-    value: str
-    is_specified: bool
 
 
 class NodeSurvey(ObservedPart):

@@ -18,7 +18,7 @@ import pytest
 from activities.on_node import command_of, kernel, look_at_start
 from domain.diagnosis.causes.death_signs import signs_at_death
 from domain.diagnosis.machines.notes import MachineChanges
-from domain.diagnosis.machines.start_place import StartPlace, StartUnit
+from domain.diagnosis.machines.start import StartPlace, StartUnit
 
 SANDBOXED = StartUnit(
     name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from activities.on_node import program, try_java
-from domain.diagnosis.machines.start_place import JavaTrial
+from domain.diagnosis.machines.start import JavaTrial
 from playground.java import java_home
 from playground.stand_in import standing_for_broker
 

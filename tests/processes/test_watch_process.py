@@ -27,7 +27,7 @@ from activities.on_node import (
     log_places,
     port_holders,
 )
-from domain.diagnosis.machines.bad_signs import bad_signs
+from domain.diagnosis.machines.signs import bad_signs
 from domain.diagnosis.machines.vital_signs import VitalSigns
 from tests.unit.conftest import signs_of
 

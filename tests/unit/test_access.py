@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from activities.on_node.access import User, denied, user_named, user_of
-from domain.diagnosis.machines.start_place import user_of_start
+from domain.diagnosis.machines.start import user_of_start
 
 SOMEBODY = User(4242, frozenset({4243}))
 ALL_ENTER = 0o011

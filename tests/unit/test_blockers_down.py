@@ -8,7 +8,7 @@ from activities.diagnosis.nodes_to_ask import worth_reading
 from domain.diagnosis.causes.hints import Hints
 from domain.diagnosis.machines.node_output import NodeOutput
 from domain.diagnosis.machines.notes import ZOOKEEPER, MachineChanges
-from domain.diagnosis.machines.start_place import StartPlace, StartUnit
+from domain.diagnosis.machines.start import StartPlace, StartUnit
 from domain.errors import Obstacle
 from domain.observed.observation import (
     LogDir,

@@ -11,10 +11,10 @@ from domain.cluster import ClusterSpec
 from domain.configuration.odd_characters import odd_characters
 from domain.decisions import Finding, Refuse, Severity, Step, Wait
 from domain.diagnosis.machines.file_owners import Sign
-from domain.diagnosis.machines.start_place import JavaTrial, StartUnit
+from domain.diagnosis.machines.start import JavaTrial, Override, StartUnit
 from domain.observed.observation import ControllerZnode, Observation
 from domain.observed.parts import Suspect, Unanswered
-from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Override, Reached, Unapplied
+from domain.observed.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
 from domain.observed.topic_directories import DiskIds
 from domain.policy import AcceptedFinding
 from domain.rulings import Ruling

@@ -7,8 +7,7 @@ import pytest
 from domain.checks.unapplied import outvoting
 from domain.cluster import ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import parse
-from domain.diagnosis.machines.start_command import overrides_in, told
-from domain.observed.survey import Override
+from domain.diagnosis.machines.start import Override, overrides_in, shown_overrides
 from domain.rolling.change import Sources
 from domain.zk_to_kraft.node_config import controller_file, is_staged, node_file
 from domain.zk_to_kraft.steps import NodeStage
@@ -40,7 +39,7 @@ def test_overrides_are_read_as_kafka_takes_them(command: tuple[str, ...], found:
 
 
 def test_no_value_that_may_be_a_secret_is_kept() -> None:
-    found = told({"log.dirs": "/d"}, {"log.dirs": "/e", "ssl.key.password": "s3cret"})
+    found = shown_overrides({"log.dirs": "/d"}, {"log.dirs": "/e", "ssl.key.password": "s3cret"})
     assert found == (
         Override(key="log.dirs", value="/d", is_specified=True),
         Override(key="ssl.key.password", value="***", is_specified=False),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from domain.checks.service_unit import out_of_the_sandbox, short_lived, shut_out, unwritable, without_code
 from domain.diagnosis.logs.endings import FILES, MACHINE_DEATHS
 from domain.diagnosis.machines.notes import MachineChanges
-from domain.diagnosis.machines.start_place import StartPlace
+from domain.diagnosis.machines.start import StartPlace
 from domain.diagnosis.machines.vital_signs import MIB, Sign
 
 OF_A_SANDBOX = frozenset({"", "killed", "not-begun", *(told.name for told in (*MACHINE_DEATHS, *FILES))})

@@ -29,7 +29,7 @@ from domain.diagnosis.logs.endings import (
     ending_of_started,
 )
 from domain.diagnosis.logs.lines import before_this_process
-from domain.diagnosis.machines.bad_signs import signed
+from domain.diagnosis.machines.signs import signed
 from domain.health.files import is_startable
 from domain.health.liveness import Liveness, is_known_to_have_run
 from domain.observed.observation import NodeView, is_started_by_us

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from domain.diagnosis.machines.node_output import Deleted, NodeOutput
 from domain.diagnosis.machines.notes import MachineChanges
-from domain.diagnosis.machines.start_place import StartPlace
+from domain.diagnosis.machines.start import StartPlace
 from domain.diagnosis.machines.vital_signs import PortHolder, VitalSigns
 from domain.errors import Obstacle
 from domain.observed.coordinators import Miscount

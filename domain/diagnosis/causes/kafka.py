@@ -11,7 +11,7 @@ from domain.diagnosis.causes.replication import WIDEN, lag_causes, leaderless_ca
 from domain.diagnosis.causes.unresponsive import AT_ONE_BROKER, OF_OURS, each_mute, limited
 from domain.diagnosis.logs.connecting import TOO_MANY_CONNECTIONS
 from domain.diagnosis.logs.lines import found_in
-from domain.diagnosis.machines.network_signs import NEARER
+from domain.diagnosis.machines.signs import NEARER
 from domain.errors import Obstacle
 from domain.observed.parts import Unanswered
 from domain.waits import WaitReason

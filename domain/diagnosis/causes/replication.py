@@ -31,8 +31,7 @@ from domain.diagnosis.logs.replication import (
     said_by_zookeepers_controller,
     with_cause,
 )
-from domain.diagnosis.machines.network_signs import MANY_UNREAD, queues_to
-from domain.diagnosis.machines.standstill_signs import of_standstill
+from domain.diagnosis.machines.signs import MANY_UNREAD, of_standstill, queues_to
 from domain.health.liveness import Liveness
 from domain.health.replication import partitions_needing
 from domain.observed.observation import PartitionFault

@@ -16,10 +16,9 @@ from domain.diagnosis.causes.startup import SHUTTING_DOWN, lingering
 from domain.diagnosis.logs.endings import SIGNAL
 from domain.diagnosis.logs.lines import START_OF_PROCESS, of_this_process, times_of
 from domain.diagnosis.logs.members import of_last_start
-from domain.diagnosis.machines.bad_signs import bad_signs, signed
 from domain.diagnosis.machines.node_output import signs_of_output
 from domain.diagnosis.machines.notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
-from domain.diagnosis.machines.standstill_signs import of_deafness
+from domain.diagnosis.machines.signs import bad_signs, of_deafness, signed
 from domain.diagnosis.machines.vital_signs import PortHolder, Sign, VitalSigns
 from domain.observed.observation import NodeView, is_started_by_us
 from domain.observed.parts import NO_ANSWER

@@ -1,6 +1,6 @@
 """`VitalSigns`: what the kernel of a node's machine says of the node's process.
 
-Looked at only where something is wrong, for people: no decision needs it. What keeps a process from its work: `bad_signs`.
+Looked at only where something is wrong, for people: no decision needs it. What keeps a process from its work: `signs`.
 """
 
 from collections.abc import Mapping, Sequence

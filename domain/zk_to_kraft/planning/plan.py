@@ -34,10 +34,9 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.pending_restart import edits_in_flight
 from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
-from domain.zk_to_kraft.planning.base_file import dropped_keys
 from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.planning.estimate import copy_seconds, estimate_of
-from domain.zk_to_kraft.planning.texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here
+from domain.zk_to_kraft.planning.texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here, dropped_keys
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS
 from domain.zk_to_kraft.reduction import situation_of

@@ -1,15 +1,33 @@
-"""`StartPlace`: in what a process is that keeperless-activities starts on a node's machine, and what is used up there.
+"""How a node's process starts: in what place, as whom, and what its command gives Kafka besides the properties file.
 
 A sandbox of systemd's outlives KillMode=process: whatever is started in a unit has its mounts, its filters and its limits until
 it ends, though the unit's own files are changed or it is restarted.
+`--override key=value` counts before the file. Sources: Kafka.scala, getPropsFromArgs; CommandLineUtils.parseKeyValueArgs;
+jopt-simple also takes one dash, and `=`.
 """
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from domain.decisions import Label
 from domain.observed.parts import ObservedPart
+from domain.redaction import shown_name, shown_value
+
+OPTIONS_OF_USER = {
+    "setpriv": ("--reuid", "--ruid"),
+    "runuser": ("-u", "--user"),
+    "sudo": ("-u", "--user"),
+    "chpst": ("-u",),
+    "start-stop-daemon": ("-c", "--chuid"),
+}
+"""By program, what it is told the user by that it becomes."""
+NAMED_FIRST = frozenset({"gosu", "su-exec", "s6-setuidgid", "setuidgid", "su", "runuser"})
+"""Programs whose first argument that is no option is the user."""
+OPTION = re.compile(r"--?override(?:=(?P<joined>.*))?", re.DOTALL)
+SHELL_TEXT = re.compile(r"\s--?override\b")
 
 
 class StartUnit(ObservedPart):
@@ -68,16 +86,13 @@ class StartPlace(ObservedPart):
     unseen: tuple[str, ...] = ()
 
 
-OPTIONS_OF_USER = {
-    "setpriv": ("--reuid", "--ruid"),
-    "runuser": ("-u", "--user"),
-    "sudo": ("-u", "--user"),
-    "chpst": ("-u",),
-    "start-stop-daemon": ("-c", "--chuid"),
-}
-"""By program, what it is told the user by that it becomes."""
-NAMED_FIRST = frozenset({"gosu", "su-exec", "s6-setuidgid", "setuidgid", "su", "runuser"})
-"""Programs whose first argument that is no option is the user."""
+class Override(ObservedPart):
+    """`--override` of a start command, as people may see it. `is_specified`: by the cluster's specification, else by the
+    command line of the process that runs."""
+
+    key: str
+    value: str
+    is_specified: bool
 
 
 def user_of_start(command: Sequence[str]) -> str:
@@ -90,3 +105,32 @@ def user_of_start(command: Sequence[str]) -> str:
             return (joined or following).partition(":")[0]
     first = next((one for one in arguments if not one.startswith("-")), "")
     return first.partition(":")[0] if program in NAMED_FIRST else ""
+
+
+def overrides_in(command: Sequence[str]) -> dict[str, str]:
+    """Values by key. The last of a key counts; one without a value is empty. A word that is a shell's text is split first."""
+    words = [part for word in command for part in _words_in(word)]
+    found: dict[str, str] = {}
+    for word, after in pairwise([*words, ""]):
+        if option := OPTION.fullmatch(word):
+            key, _, value = (after if option["joined"] is None else option["joined"]).partition("=")
+            found[key] = value
+    return found
+
+
+def _words_in(word: str) -> list[str]:
+    if not SHELL_TEXT.search(word):
+        return [word]
+    try:
+        return shlex.split(word)
+    except ValueError:
+        return word.split()
+
+
+def shown_overrides(specified: Mapping[str, str], running: Mapping[str, str]) -> tuple[Override, ...]:
+    """Both as a survey keeps them: without the value of any key that may hold a secret."""
+    given = {**running, **specified}
+    return tuple(
+        Override(key=shown_name(key, value), value=shown_value(key, value), is_specified=key in specified)
+        for key, value in sorted(given.items())
+    )
