@@ -1,7 +1,9 @@
-"""Kafka's record batches as they lie in the quorum's log, read without a dependency: the frames, not what they mean."""
+"""Kafka's record batches as they lie in the quorum's log, their frames, not what they mean."""
 
 import struct
 from dataclasses import dataclass
+
+from crc32c import crc32c
 
 from domain.errors import Unsafe
 
@@ -135,23 +137,3 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
     length, at = _signed(data, at)
     end = at + max(0, length)
     return data[at:end], end
-
-
-def _crc_table() -> tuple[int, ...]:
-    def entry(value: int) -> int:
-        for _ in range(8):
-            value = (value >> 1) ^ 0x82F63B78 if value & 1 else value >> 1
-        return value
-
-    return tuple(map(entry, range(256)))
-
-
-_CRC_TABLE = _crc_table()
-
-
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), which Python's library lacks. About ten million bytes a second."""
-    value, table = 0xFFFFFFFF, _CRC_TABLE
-    for byte in data:
-        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
-from kafka.record.util import calc_crc32c
 
 from domain.errors import Unsafe
 from domain.observed.observation import MigrationGauge
 from domain.quorum_log.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts
-from domain.quorum_log.record_batches import crc32c, read_batches, size_of_first
+from domain.quorum_log.record_batches import read_batches, size_of_first
 from domain.quorum_log.record_types import RecordType
 from playground.log_bytes import batch, control, raw_batch, value
 
@@ -132,11 +131,6 @@ def test_an_incomplete_last_batch_is_not_read(length: int) -> None:
     found, used = read_batches(b"".join(WHOLE)[:length])
     complete = [end for end in ends if end <= length]
     assert (len(found), used) == (len(complete), max(complete, default=0))
-
-
-@given(st.binary(max_size=300))
-def test_the_checksum_is_that_of_another_implementation(content: bytes) -> None:
-    assert crc32c(content) == calc_crc32c(content)
 
 
 @given(
