@@ -1,4 +1,4 @@
-"""What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
+"""What both ways ask before they act: rules (a decision, or `None` where they have nothing to say), and predicates."""
 
 from domain.decisions import Decision, Gate, Intent, Step, Wait
 from domain.health.canary_debt import CanaryDebt
@@ -155,6 +155,60 @@ def fenced(s: Situation) -> list[int]:
     return [
         c.id for c in s.controllers if c.mode is ControllerMode.FENCED or (c.mode in RUNNING_CONTROLLER and not c.is_startable)
     ]
+
+
+def ahead(s: Situation) -> list[BrokerSituation]:
+    """Brokers that run in KRaft mode, or would from their file: on the way back they need the quorum until they are in hybrid
+    mode again.
+
+    A file alone counts only where a quorum leads that has a copy: from any other a KRaft broker cannot serve.
+    """
+    is_led_by_zookeeper = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not s.has_migration_znode)
+    is_copied = s.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.NONE} and not is_led_by_zookeeper
+    return [b for b in s.brokers if b.mode is BrokerMode.KRAFT or (b.stage is NodeStage.KRAFT and is_copied)]
+
+
+def is_emergency(s: Situation) -> bool:
+    """No controller in the cluster, or one that is about to delete metadata."""
+    return (s.is_copy_stale or s.is_copy_failed) and not ahead(s)
+
+
+def is_quorum_needed(s: Situation) -> bool:
+    """A quorum that has copied nothing, or that ZooKeeper has taken over from, is not: the window is its end."""
+    is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
+    return bool(ahead(s)) or s.quorum is QuorumState.MIGRATION or not is_over
+
+
+def is_quorum_over(s: Situation) -> bool:
+    """No controller takes part in it any more, whoever tries to start one. What was never formatted needs no fence."""
+    unable = {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
+    stopped = {ControllerMode.FENCED, ControllerMode.ABSENT}
+    is_stopped = (c.mode in stopped or (c.mode in unable and not c.is_startable) for c in s.controllers)
+    return all(is_stopped) and not s.has_migration_znode
+
+
+def has_majority(s: Situation) -> bool:
+    return 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
+
+
+def controllers_to_start(s: Situation) -> list[ControllerSituation]:
+    """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
+    modes = {ControllerMode.INTERRUPTED} if has_majority(s) else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
+    stopped = [c for c in s.controllers if c.mode in modes and c.is_startable]
+    return [c for c in s.controllers if c.id in fenced(s)] + stopped if ahead(s) else []
+
+
+def is_any_broker_alive(s: Situation) -> bool:
+    return any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
+
+
+def is_back(broker: BrokerSituation) -> bool:
+    return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
+
+
+def has_remains(s: Situation) -> bool:
+    """Storage of controllers, or copies of the quorum's log."""
+    return any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
 
 
 def zookeeper_controller_last(brokers: list[BrokerSituation]) -> list[BrokerSituation]:

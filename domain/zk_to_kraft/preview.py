@@ -17,7 +17,18 @@ from domain.policy import MigrationPolicy
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.rolling.change import Files, Making, Sources, WantedFile
 from domain.zk_to_kraft.failed_elections import MEND_FEATURE
-from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
+from domain.zk_to_kraft.guards import (
+    ahead,
+    controllers_to_start,
+    has_remains,
+    in_mode,
+    is_any_broker_alive,
+    is_back,
+    is_emergency,
+    is_quorum_needed,
+    is_quorum_over,
+    may_finalize_by_itself,
+)
 from domain.zk_to_kraft.losses import drift_of, losses_of, never_written, topics_losing_ids
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.other_clusters import why_not_removed
@@ -106,49 +117,20 @@ def has_something_to_undo(s: Situation) -> bool:
 
 
 def _has_something_but_a_release(s: Situation) -> bool:
-    has_remains = any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
-    return has_remains or s.has_migration_znode or s.claim is not Claim.ZOOKEEPER or not all(map(is_back, s.brokers))
-
-
-def is_back(broker: BrokerSituation) -> bool:
-    return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
-
-
-def ahead(s: Situation) -> tuple[BrokerSituation, ...]:
-    """Brokers that need the quorum until they are back in hybrid mode, as `way_back` judges them."""
-    is_led_by_zookeeper = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not s.has_migration_znode)
-    is_copied = s.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.NONE} and not is_led_by_zookeeper
-    return tuple(b for b in s.brokers if b.mode is BrokerMode.KRAFT or (b.stage is NodeStage.KRAFT and is_copied))
+    return has_remains(s) or s.has_migration_znode or s.claim is not Claim.ZOOKEEPER or not all(map(is_back, s.brokers))
 
 
 def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
     """Controllers without the migration flag, as long as the quorum may have to live: one election makes it final."""
-    is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
-    is_emergency = (s.is_copy_stale or s.is_copy_failed) and not ahead(s)
-    must_live = not is_emergency and (ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over)
+    must_live = not is_emergency(s) and is_quorum_needed(s)
     lost = [c for c in s.controllers if may_finalize_by_itself(c, s.claim)] if must_live else []
     return tuple(sorted(lost, key=lambda c: (c.mode is not ControllerMode.FINAL, c.is_leader, c.id)))
 
 
-def controllers_to_start(s: Situation) -> tuple[ControllerSituation, ...]:
-    """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
-    has_majority = 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
-    modes = {ControllerMode.INTERRUPTED} if has_majority else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
-    stopped = [c for c in s.controllers if c.mode in modes and c.is_startable]
-    return tuple([c for c in s.controllers if c.id in fenced(s)] + stopped) if ahead(s) else ()
-
-
 def is_window_over(s: Situation) -> bool:
     """Where no broker lives nobody can be controller: the first that is started will be."""
-    is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
-    is_given_back = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not is_any_alive)
-    return all(map(_is_stopped, s.controllers)) and is_given_back and not s.has_migration_znode and not ahead(s)
-
-
-def _is_stopped(controller: ControllerSituation) -> bool:
-    """What was never formatted needs no fence."""
-    is_unable = controller.mode in {ControllerMode.INTERRUPTED, ControllerMode.DOWN} and not controller.is_startable
-    return is_unable or controller.mode in {ControllerMode.FENCED, ControllerMode.ABSENT}
+    is_given_back = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not is_any_broker_alive(s))
+    return is_quorum_over(s) and is_given_back and not ahead(s)
 
 
 def brokers_to_hybrid(s: Situation) -> tuple[BrokerSituation, ...]:

@@ -12,7 +12,7 @@ from domain.decisions import Decision, Done, Step
 from domain.waits import WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.conditions import Terms
-from domain.zk_to_kraft.guards import in_mode, roll, wait
+from domain.zk_to_kraft.guards import ahead, in_mode, is_back, is_quorum_over, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -32,17 +32,12 @@ OUTCOME = "ZOOKEEPER"
 
 def _emergency(s: Situation, _: Terms) -> Decision | None:
     """No controller in the cluster, or one that is about to delete metadata: neither a person's hold nor a file matters now."""
-    return _leave_kraft() if (s.is_copy_stale or s.is_copy_failed) and not _ahead(s) else None
+    return _leave_kraft() if guards.is_emergency(s) else None
 
 
 def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
-    """Whatever was approved: on the way back every flag comes back first, as long as the quorum may have to live once more.
-
-    A quorum that has copied nothing, or that ZooKeeper has taken over from, is not needed any more: the window is its end.
-    """
-    is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
-    is_needed = _ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over
-    return guards.lost_flag(s, terms) if is_needed else None
+    """Whatever was approved: on the way back every flag comes back first, as long as the quorum may have to live once more."""
+    return guards.lost_flag(s, terms) if guards.is_quorum_needed(s) else None
 
 
 def held(s: Situation, terms: Terms) -> Decision | None:
@@ -57,37 +52,33 @@ def _unknown(s: Situation, _: Terms) -> Decision | None:
 
 
 def _quorum_for_kraft_brokers(s: Situation, _: Terms) -> Decision | None:
-    """Brokers in KRaft mode need the quorum: to serve, and to come back to hybrid mode. A majority is enough of it."""
-    if not _ahead(s):
-        return None
-    modes = {ControllerMode.INTERRUPTED} if _has_majority(s) else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
-    stopped = guards.fenced(s) + [c.id for c in s.controllers if c.mode in modes and c.is_startable]
-    return Step(action=StepAction.START_NODE, node_id=stopped[0], stage=NodeStage.MIGRATION) if stopped else None
+    due = guards.controllers_to_start(s)
+    return Step(action=StepAction.START_NODE, node_id=due[0].id, stage=NodeStage.MIGRATION) if due else None
 
 
 def _files(s: Situation, terms: Terms) -> Decision | None:
     """Nothing is lost that nobody has accepted. Asked before the first restart, and again for what was edited since."""
-    losing = [b.id for b in s.brokers if b.id in terms.unaccepted and not _is_back(b)]
+    losing = [b.id for b in s.brokers if b.id in terms.unaccepted and not is_back(b)]
     losing += [c.id for c in s.controllers if c.id in terms.unaccepted and c.mode is not ControllerMode.ABSENT]
-    is_quorum_dead = not _is_quorum_alive(s) and not _is_quorum_over(s)
-    is_window_open = s.claim is not Claim.ZOOKEEPER and is_quorum_dead and not _ahead(s)
+    is_quorum_dead = not _is_quorum_alive(s) and not is_quorum_over(s)
+    is_window_open = s.claim is not Claim.ZOOKEEPER and is_quorum_dead and not ahead(s)
     return wait(WaitReason.FILE_CHANGED, *losing) if losing and not is_window_open else None
 
 
 def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
     """Roll A: every KRaft broker back to hybrid mode, with the flag kept. What is stopped is finished first, and what does
     not run in KRaft mode at all is not waited for: that may be why somebody goes back."""
-    ahead = _ahead(s)
-    if not ahead:
+    needing = ahead(s)
+    if not needing:
         return None
     interrupted = [b for b in s.brokers if b.mode is BrokerMode.INTERRUPTED]
     if interrupted:
         return roll(interrupted[0].id, NodeStage.MIGRATION)
     if s.quorum is QuorumState.NONE:
         return wait(ZkWait.QUORUM_CANNOT_MIGRATE)
-    if not _has_majority(s) or s.quorum is not QuorumState.MIGRATION:
+    if not guards.has_majority(s) or s.quorum is not QuorumState.MIGRATION:
         return wait(WaitReason.CONTROLLERS_NOT_READY)
-    down = [b for b in ahead if b.mode is BrokerMode.DOWN]
+    down = [b for b in needing if b.mode is BrokerMode.DOWN]
     if down:
         return roll(down[0].id, NodeStage.MIGRATION)
     guard = _not_serving(s, s.nodes)
@@ -95,7 +86,7 @@ def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
         return guard
     if s.registration is not Registration.AGREES:
         return wait(WaitReason.BROKERS_NOT_REGISTERED)
-    return _restart(ahead[0], NodeStage.MIGRATION)
+    return _restart(needing[0], NodeStage.MIGRATION)
 
 
 def _window(s: Situation, terms: Terms) -> Decision | None:
@@ -103,11 +94,10 @@ def _window(s: Situation, terms: Terms) -> Decision | None:
 
     Before it kills anybody it asks; what it has begun it ends.
     """
-    if _is_quorum_over(s) and s.claim is Claim.ZOOKEEPER:
+    if is_quorum_over(s) and s.claim is Claim.ZOOKEEPER:
         return None
-    if _is_quorum_over(s) and s.claim is Claim.NOBODY:
-        is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
-        return wait(ZkWait.NO_CONTROLLER) if is_any_alive else None
+    if is_quorum_over(s) and s.claim is Claim.NOBODY:
+        return wait(ZkWait.NO_CONTROLLER) if guards.is_any_broker_alive(s) else None
     is_begun = bool(in_mode(s, ControllerMode.FENCED))
     return (None if is_begun else _not_ready_for_window(s, terms)) or _leave_kraft()
 
@@ -140,7 +130,7 @@ def _topics_without_id(s: Situation, terms: Terms) -> Decision | None:
 def _to_zookeeper(s: Situation, terms: Terms) -> Decision | None:
     """Roll B: off the flag, with the archived bytes. The ZooKeeper controller goes last, and who is down comes first: what it
     would start from now needs a quorum that is gone."""
-    outside = [b for b in s.brokers if not _is_back(b)]
+    outside = [b for b in s.brokers if not is_back(b)]
     if not outside:
         return None
     stopped = [b for b in outside if b.mode is BrokerMode.INTERRUPTED]
@@ -152,8 +142,7 @@ def _to_zookeeper(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _wipe(s: Situation, _: Terms) -> Decision | None:
-    has_remains = any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
-    return Step(action=StepAction.WIPE, stage=NodeStage.ZOOKEEPER) if has_remains else None
+    return Step(action=StepAction.WIPE, stage=NodeStage.ZOOKEEPER) if guards.has_remains(s) else None
 
 
 def _canaries(s: Situation, _: Terms) -> Decision | None:
@@ -166,40 +155,12 @@ def _done(s: Situation, _: Terms) -> Decision | None:
     return _brokers_not_serving(s) or guards.release(s, NodeStage.ZOOKEEPER) or Done(outcome=OUTCOME)
 
 
-def _ahead(s: Situation) -> list[BrokerSituation]:
-    """Brokers that run in KRaft mode, or would from their file: they need the quorum until they are back in hybrid mode.
-
-    A file alone counts only where a quorum leads that has a copy: from any other a KRaft broker cannot serve.
-    """
-    is_led_by_zookeeper = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not s.has_migration_znode)
-    is_copied = s.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.NONE} and not is_led_by_zookeeper
-    return [b for b in s.brokers if b.mode is BrokerMode.KRAFT or (b.stage is NodeStage.KRAFT and is_copied)]
-
-
-def _has_majority(s: Situation) -> bool:
-    return 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
-
-
 def _does_majority_run(s: Situation) -> bool:
     return 2 * sum(c.mode in guards.RUNNING_CONTROLLER for c in s.controllers) > len(s.controllers)
 
 
 def _is_quorum_alive(s: Situation) -> bool:
     return s.quorum in {QuorumState.NONE, QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.UNKNOWN}
-
-
-def _is_quorum_over(s: Situation) -> bool:
-    return all(_is_stopped(c) for c in s.controllers) and not s.has_migration_znode
-
-
-def _is_stopped(controller: ControllerSituation) -> bool:
-    """It takes part in no quorum any more, whoever tries to start it. What was never formatted needs no fence."""
-    is_unable = controller.mode in {ControllerMode.INTERRUPTED, ControllerMode.DOWN} and not controller.is_startable
-    return is_unable or controller.mode in {ControllerMode.FENCED, ControllerMode.ABSENT}
-
-
-def _is_back(broker: BrokerSituation) -> bool:
-    return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
 
 
 def _brokers_not_serving(s: Situation) -> Decision | None:

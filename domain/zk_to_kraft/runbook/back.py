@@ -7,12 +7,12 @@ from domain.by_hand import kafka_tools as tools
 from domain.by_hand import shell
 from domain.cluster import ControllerSpec
 from domain.questions import RunbookAction
+from domain.zk_to_kraft.guards import controllers_to_start
 from domain.zk_to_kraft.losses import topics_losing_ids
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.preview import (
     brokers_to_hybrid,
     brokers_to_zookeeper,
-    controllers_to_start,
     flags_to_give_back,
     is_window_over,
 )
