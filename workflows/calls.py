@@ -226,3 +226,9 @@ class Calls:
             "plan_id": self.request.plan_id,
             "position": self.outbox.position,
         }
+
+
+def drop(handle: "workflow.ActivityHandle[Any]") -> None:
+    """Cancel what nobody waits for any more, and take its outcome, so that its end is not logged as an error."""
+    handle.add_done_callback(lambda done: done.cancelled() or done.exception())
+    handle.cancel()

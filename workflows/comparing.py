@@ -9,7 +9,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from domain.contracts import CheckOutcome, StepOutcome
 from domain.decisions import Step
 from workflows.board import Board
-from workflows.calls import Calls
+from workflows.calls import Calls, drop
 from workflows.orders import Orders
 from workflows.stopping import Stop, reason_of
 from workflows.telling import CLUSTER, summary_of
@@ -35,12 +35,12 @@ class Comparing:
             if check.done():
                 self._note(step, number, await check)
             else:
-                _drop(check)
+                drop(check)
                 self._board.note_dropped(step, number, self._orders.held_because or "the way back was asked for")
         except ActivityError as error:
             self._after(error, step, number)
         except asyncio.CancelledError:
-            _drop(check)
+            drop(check)
             raise
         finally:
             self._board.note_over()
@@ -69,14 +69,3 @@ class Comparing:
 
 def _is_untaken(error: ActivityError) -> bool:
     return isinstance(error.cause, ActivityTimeout) and error.cause.type is TimeoutType.SCHEDULE_TO_START
-
-
-def _drop(check: "workflow.ActivityHandle[CheckOutcome]") -> None:
-    check.add_done_callback(_looked_at)
-    check.cancel()
-
-
-def _looked_at(check: "asyncio.Task[CheckOutcome]") -> None:
-    """Take the outcome that nobody waits for any more, so that its end is not logged as an error."""
-    if not check.cancelled():
-        check.exception()

@@ -37,7 +37,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.records import CommandKind, EventDraft
     from domain.waits import KEEPERLESS
     from workflows.board import Board
-    from workflows.calls import Calls
+    from workflows.calls import Calls, drop
     from workflows.comparing import Comparing
     from workflows.messages import Messages
     from workflows.orders import Orders
@@ -47,12 +47,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.turns import Turn
 
 STARTED_HELD = "started held"
-
-
-def _looked_at(look: "asyncio.Task[Assessment]") -> None:
-    """Take the outcome of a watch that nobody waits for any more, so that its end is not logged as an error."""
-    if not look.cancelled():
-        look.exception()
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -161,8 +155,7 @@ class Migration:
         except ActivityError as error:
             self._stop.after(error, ActivityName.WATCH)
             return None
-        watch.add_done_callback(_looked_at)
-        watch.cancel()
+        drop(watch)
         return None
 
     async def _perform(self, step: Step, assessment: Assessment) -> StepOutcome | None:
