@@ -51,8 +51,8 @@ async def missing(
     absence = await unserved_queue(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    tell = pending_tasks.unended if was_taken and absence.may_live() else pending_tasks.no_worker
-    entry = tell(queue, ". ".join([observed, *absence.words]), now)
+    lives = was_taken and absence.may_live()
+    entry = pending_tasks.no_worker(queue, ". ".join([observed, *absence.words]), now, was_taken=lives)
     return signed(entry, absence.signs, MOST_OBSERVED)
 
 

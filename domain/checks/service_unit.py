@@ -60,13 +60,10 @@ def unwritable(place: StartPlace) -> Finding | None:
 
 def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
     """The finding if a start could not open its output files."""
-    if not unopened:
-        return None
-    told = "; ".join(f"{path}: {why}" for path, why in unopened)
-    return Finding(
-        code=CODE,
-        object=name,
-        observed=f"its start command appends to a file that cannot be opened: {told}",
+    return _of_files(
+        unopened,
+        name,
+        observed="its start command appends to a file that cannot be opened",
         expected="what keeperless-activities starts can write its output",
         fix="If log rotation gives the file to another user (`create` of logrotate), correct that first. Give the file to "
         "the user of keeperless-activities (chown). Or remove it if it is not needed: the start creates it again.",
@@ -75,19 +72,23 @@ def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
 
 def kept_out(denied: Sequence[tuple[str, str]], name: str) -> Finding | None:
     """The finding if the user that it starts as may not use its files. A running node has them open; a starting one fails."""
-    if not denied:
-        return None
-    told = "; ".join(f"{path}: {why}" for path, why in denied)
-    return Finding(
-        code=CODE,
-        object=name,
-        observed=f"after a restart it could not use its own files: {told}",
+    return _of_files(
+        denied,
+        name,
+        observed="after a restart it could not use its own files",
         expected="the user that the node starts as may read its file and its jars, and write its data",
         fix="Give the files back to that user: chown -R and chmod u+rwX on the directory; for files that it only reads, "
         "chmod o+rX or its group. Then correct the cause, or it happens again. Root's files in its data come from a "
         "manual start as root (sudo kafka-server-start.sh). Modes without `other` come from an installation under umask "
         "077 or from a hardening script.",
     )
+
+
+def _of_files(files: Sequence[tuple[str, str]], name: str, *, observed: str, expected: str, fix: str) -> Finding | None:
+    if not files:
+        return None
+    told = "; ".join(f"{path}: {why}" for path, why in files)
+    return Finding(code=CODE, object=name, observed=f"{observed}: {told}", expected=expected, fix=fix)
 
 
 def without_code(unit: StartUnit) -> Finding | None:

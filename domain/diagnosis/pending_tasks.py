@@ -270,27 +270,19 @@ def of_clock_here(ahead: timedelta, now: datetime) -> Iterator[Blocker]:
         )
 
 
-def unended(queue: str, observed: str, since: datetime) -> Blocker:
-    """Of a worker that lives, and does not come to the end of what it took."""
+def no_worker(queue: str, observed: str, since: datetime, *, was_taken: bool = False) -> Blocker:
+    """`was_taken`: the worker lives, and does not come to the end of what it took."""
     program = PROGRAM_OF.get(queue, queue)
-    return blocker(
-        NO_WORKER,
-        f"task queue {queue}",
-        observed=observed,
-        expected=f"{program} finishes what it takes",
-        fix=f"Check the machine of that {program}: files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | grep ' D'`), "
-        "its load (top), and its log. Start it only if no process of it is left.",
-        since=since,
+    hangs = (
+        f"Check the machine of that {program}: files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | grep ' D'`), "
+        "its load (top), and its log. Start it only if no process of it is left."
     )
-
-
-def no_worker(queue: str, observed: str, since: datetime) -> Blocker:
-    program = PROGRAM_OF.get(queue, queue)
+    start = f"Start {program}. If it runs, its log shows why it does not reach Temporal, or what it is busy with."
     return blocker(
         NO_WORKER,
         f"task queue {queue}",
         observed=observed,
-        expected=f"{program} takes the tasks there",
-        fix=f"Start {program}. If it runs, its log shows why it does not reach Temporal, or what it is busy with.",
+        expected=f"{program} {'finishes what it takes' if was_taken else 'takes the tasks there'}",
+        fix=hangs if was_taken else start,
         since=since,
     )
