@@ -1,9 +1,9 @@
 """What lets the ledger's database answer again, by where a call stood still, and by the code with which it refuses. Pure."""
 
+import re
 import sqlite3
 from enum import StrEnum
 
-from ledger.connecting import NOTHING_LOST, fix_of_connect
 from ledger.errors import LOCKED, MEND
 
 
@@ -15,6 +15,8 @@ class Stage(StrEnum):
     WORKING = "no answer"
     COMMITTING = "its commit was not confirmed"
 
+
+NOTHING_LOST = "Nothing is lost: migrations continue where they were."
 
 GRANT = (
     "As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA … "
@@ -124,6 +126,48 @@ CUT = (
     f"server. {NOTHING_LOST}"
 )
 
+OPEN_FILES = (
+    "Raise LimitNOFILE= of that program's unit, or ulimit -n (of the whole machine: fs.file-max), and restart it: it has no "
+    "open file left. `ls /proc/PID/fd | wc -l` counts its open files, and `ls -l /proc/PID/fd` lists them. The ledger is "
+    f"healthy: leave its files where they are. {NOTHING_LOST}"
+)
+CERTIFICATE = (
+    "The server's certificate is not trusted here. If it has expired, renew it there (`openssl s_client -starttls postgres "
+    "-connect HOST:PORT` shows it). If its authority is unknown, let sslrootcert in KEEPERLESS_LEDGER_URL name that "
+    f"authority's certificate. If its name differs, use that name in the URL. {NOTHING_LOST}"
+)
+CERTIFICATE_FILE = (
+    "Put that file where it is named, readable only for the user of that program (chmod 600 for a key). Or let sslrootcert, "
+    "sslcert and sslkey in KEEPERLESS_LEDGER_URL name others: without them libpq searches ~/.postgresql of that user. "
+    f"{NOTHING_LOST}"
+)
+NO_TLS = (
+    "Switch ssl on at the server, or at the pooler in front of it: KEEPERLESS_LEDGER_URL asks for TLS (sslmode), which is "
+    f"not offered there. Check that host and port lead to the right server. {NOTHING_LOST}"
+)
+NO_ENTRY = (
+    "Add a line to pg_hba.conf of the server that lets this user in from this address to this database, and reload it "
+    "(SELECT pg_reload_conf()). If the error says `no encryption`, and the line that is meant is of hostssl, set "
+    f"sslmode=require in KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
+)
+NO_NAME = (
+    "The machine of that program cannot resolve the server's name: check `getent hosts NAME`, /etc/resolv.conf and "
+    f"/etc/hosts there. Or correct the name in KEEPERLESS_LEDGER_URL. {NOTHING_LOST}"
+)
+PASSWORD = (
+    "The server rejects this user or password. Correct it in KEEPERLESS_LEDGER_URL (or in ~/.pgpass) of that program and "
+    "restart it, or at the role (ALTER ROLE … PASSWORD, VALID UNTIL). Programs that were started before the password "
+    f"changed have the old one. {NOTHING_LOST}"
+)
+TOO_MANY = (
+    "End idle connections (pg_stat_activity), or raise max_connections, the CONNECTION LIMIT of the role or the database, "
+    f"or PgBouncer's max_client_conn. {NOTHING_LOST}"
+)
+NO_SERVER_FREE = (
+    "PgBouncer accepted the connection, and none of its connections to the server was free in time. Run SHOW POOLS there "
+    f"(cl_waiting), raise default_pool_size, or find what keeps the server from answering it. {NOTHING_LOST}"
+)
+
 FIXES: dict[object, str] = {
     "ExecWithCheckOptions": ROW_SECURITY,
     "check_enable_rls": ROW_SECURITY,
@@ -161,13 +205,28 @@ FIXES: dict[object, str] = {
 
 Before them by the function of PostgreSQL that refused, where one code has several causes (execMain.c, rls.c).
 """
+OF_CONNECT = {
+    re.compile(r"Too many open files"): OPEN_FILES,
+    re.compile(r"(root certificate|certificate|private key) file .*(does not exist|not read|has group or world access)"): (
+        CERTIFICATE_FILE
+    ),
+    re.compile(r"certificate verify failed|does not match host name|certificate has expired"): CERTIFICATE,
+    re.compile(r"does not support SSL|SSL was required"): NO_TLS,
+    re.compile(r"no pg_hba\.conf entry"): NO_ENTRY,
+    re.compile(r"failed to resolve host|could not translate host name"): NO_NAME,
+    re.compile(r"password authentication failed|no password supplied|role .* does not exist"): PASSWORD,
+    re.compile(r"too many (clients|connections)|remaining connection slots|no more connections allowed"): TOO_MANY,
+    re.compile(r"query_wait_timeout"): NO_SERVER_FREE,
+}
+"""By what libpq says of a connection that was not made, which it does in words only."""
 
 
 def fix_of(code: object, *, is_of_a_connection: bool, function: str | None = None, said: str = "") -> str:
     """For what was answered. `code`: SQLSTATE, SQLite's primary code, or `None`, as of all that libpq says of a connect.
     `said`: in its words."""
     if code is None:
-        return (fix_of_connect(said) or NOT_LET_IN) if is_of_a_connection else CUT
+        of_connect = (fix for words, fix in OF_CONNECT.items() if words.search(said))
+        return next(of_connect, NOT_LET_IN) if is_of_a_connection else CUT
     known = (function, code, code[:3], code[:2]) if isinstance(code, str) else (code,)
     return next((FIXES[key] for key in known if key in FIXES), MEND)
 

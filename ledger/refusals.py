@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from sqlalchemy import exc
 
 from domain.errors import KeeperlessError
-from ledger.connecting import OPEN_FILES
 from ledger.errors import LedgerDamaged, LedgerMarked, LedgerMisuse, LedgerUnavailable
-from ledger.fixes import FOREIGN_TRIGGER, MARKED, fix_of
+from ledger.fixes import FOREIGN_TRIGGER, MARKED, OPEN_FILES, fix_of
 from ledger.own_files import marked
 
 UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
