@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, exc, text
 
-from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine
+from ledger.database import Timeouts, parse_url, sync_engine
 from ledger.errors import LedgerUnavailable
 from ledger.refusals import translated
 from ledger.row_security import ensure_all_is_seen
@@ -44,11 +44,6 @@ async def upgrade(url: str, timeouts: Timeouts = UPGRADE_TIMEOUTS) -> None:
     await asyncio.to_thread(_upgrade, url, timeouts)
 
 
-async def is_current(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> bool:
-    """Whether the schema is at the version that this program was written for: what a readiness check asks."""
-    return await asyncio.to_thread(_is_current, url, timeouts)
-
-
 def _upgrade(url: str, timeouts: Timeouts) -> None:
     if parse_url(url).get_backend_name() == "sqlite":
         Path(str(parse_url(url).database)).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,19 +57,6 @@ def _upgrade(url: str, timeouts: Timeouts) -> None:
                 ensure_all_is_seen(connection)  # Without its version a ledger looks like one that has to be created.
                 _refuse_newer(connection)
                 command.upgrade(_config(connection), "head")
-    except exc.SQLAlchemyError as error:
-        raise translated(error, str(engine.url.database)) from error
-    finally:
-        engine.dispose()
-
-
-def _is_current(url: str, timeouts: Timeouts) -> bool:
-    engine = sync_engine(url, timeouts).execution_options(is_writer=False)
-    try:
-        with engine.connect() as connection:
-            ensure_all_is_seen(connection)
-            heads = ScriptDirectory(str(SCRIPTS)).get_heads()
-            return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
     except exc.SQLAlchemyError as error:
         raise translated(error, str(engine.url.database)) from error
     finally:

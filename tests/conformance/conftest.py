@@ -13,6 +13,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from uuid_utils import uuid7
 
 from domain.cluster import ClusterSpec
@@ -24,8 +26,9 @@ from domain.records import (
     Progress,
 )
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
-from ledger.database import Timeouts
+from ledger.database import Timeouts, sync_engine
 from ledger.ledger import SqlLedger, open_ledger
+from ledger.schema import SCRIPTS
 from playground.cache import silent
 from playground.cluster import PlaygroundCluster, prepared_runtime, stop_everything_in
 from playground.ensemble import Ensemble, plan_ensemble
@@ -39,6 +42,17 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
 """So that a busy machine is not a failing test."""
+
+
+def is_current(url: str) -> bool:
+    """Whether the schema is at the version that this program was written for."""
+    engine = sync_engine(url, PATIENT).execution_options(is_writer=False)
+    try:
+        with engine.connect() as connection:
+            heads = ScriptDirectory(str(SCRIPTS)).get_heads()
+            return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
+    finally:
+        engine.dispose()
 
 
 POSTGRES_IMAGE = os.environ.get("TEST_POSTGRES_IMAGE", "postgres:17.6-bookworm")

@@ -22,8 +22,9 @@ from domain.records import CommandKind, MigrationRecord, MigrationState, Progres
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, sync_engine
 from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
-from ledger.schema import ADVISORY_LOCK, SCRIPTS, _config, is_current, upgrade
+from ledger.schema import ADVISORY_LOCK, SCRIPTS, _config, upgrade
 from ledger.tables import clusters, metadata, migrations
+from tests.conformance.conftest import is_current
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
 
@@ -45,10 +46,10 @@ asyncio.run(main(*sys.argv[1:]))
 
 async def test_it_is_current_after_an_upgrade_and_stays_so(database_url: str) -> None:
     if database_url.startswith("postgresql"):
-        assert not await is_current(database_url)
+        assert not is_current(database_url)
     for _ in range(2):
         await upgrade(database_url)
-        assert await is_current(database_url)
+        assert is_current(database_url)
 
 
 async def test_processes_that_start_at_once_on_an_empty_database(database_url: str) -> None:
@@ -84,7 +85,7 @@ async def test_on_postgresql_upgrades_wait_for_each_other(postgres: Any) -> None
         assert not upgrades.done()
         await connection.commit()
         await upgrades
-    assert await is_current(postgres.get_uri())
+    assert is_current(postgres.get_uri())
 
 
 async def test_on_sqlite_an_upgrade_waits_for_who_writes_before_the_write_ahead_log(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ async def test_on_sqlite_an_upgrade_waits_for_who_writes_before_the_write_ahead_
         assert not patient_upgrade.done()
         writer.execute("ROLLBACK")
         await patient_upgrade
-    assert await is_current(f"sqlite:///{path}")
+    assert is_current(f"sqlite:///{path}")
 
 
 async def waiting_process(url: str, name: str) -> asyncio.subprocess.Process:
@@ -110,7 +111,7 @@ async def waiting_process(url: str, name: str) -> asyncio.subprocess.Process:
 
 async def test_ledgers_that_open_at_once_in_one_process(database_url: str) -> None:
     await asyncio.gather(*[upgrade(database_url) for _ in range(4)])
-    assert await is_current(database_url)
+    assert is_current(database_url)
 
 
 async def test_models_and_versions_agree(database_url: str) -> None:
@@ -159,7 +160,7 @@ async def test_what_an_older_version_wrote_is_read_by_this_one(
             )
     finally:
         engine.dispose()
-    assert not await is_current(database_url)
+    assert not is_current(database_url)
     async with open_ledger(database_url) as opened:
         (old,) = await opened.commands(record.id)
         assert (old.kind, old.preview_hash, old.accept_loss) == (CommandKind.APPROVE, None, ())
@@ -188,7 +189,7 @@ async def test_a_ledger_of_a_newer_release_says_so(database_url: str) -> None:
     ) as error:
         await upgrade(database_url)
     assert error.value.fix.startswith("Start the newer release again")
-    assert not await is_current(database_url)
+    assert not is_current(database_url)
 
 
 async def test_a_database_without_the_schema_is_named_as_such(database_url: str, tmp_path: Path) -> None:

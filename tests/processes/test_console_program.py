@@ -1,6 +1,5 @@
 """What a person gets from our programs before they serve: help, version, or one sentence and an exit code. Real processes."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -15,8 +14,8 @@ from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from console.worker_settings import WorkerSettings
 from ledger.program import LedgerSettings
-from ledger.schema import is_current
 from spark.settings import CheckSettings
+from tests.conformance.conftest import is_current
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SCRIPTS: dict[str, str] = {
@@ -106,7 +105,7 @@ def test_the_ledger_is_created_by_its_program_and_again_is_no_error(tmp_path: Pa
     for _ in range(2):
         done = run("keeperless-ledger", tmp_path, KEEPERLESS_LEDGER_URL=url)
         assert done.returncode == 0, done.stderr
-    assert asyncio.run(is_current(url))
+    assert is_current(url)
 
 
 def test_a_ledger_that_does_not_answer_is_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
