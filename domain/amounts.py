@@ -13,10 +13,3 @@ def roughly(seconds: float) -> str:
     if seconds < EXACT_BELOW_SECONDS:
         return f"about {max(10, round(seconds, -1)):.0f} seconds"
     return f"about {round(seconds / 60)} minutes"
-
-
-def at_length(seconds: float) -> str:
-    """`42 seconds`, `5 minutes 3 seconds`: what a clock has shown."""
-    minutes, rest = divmod(round(seconds), 60)
-    parts = [counted(minutes, "minute") if minutes else "", counted(rest, "second") if rest or not minutes else ""]
-    return " ".join(part for part in parts if part)

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from domain.amounts import at_length, roughly
+from domain.amounts import counted, roughly
 from domain.zk_to_kraft.phases import Phase
 from playground.demo.door import MigrationSeen
 from playground.demo.state import PhaseTime
@@ -197,3 +197,10 @@ def _messages(report: DemoReport) -> Text:
         (f"{report.lost} lost", "bold red" if report.lost else "bold green"),
         f", {duplicates_in_words(report.duplicated, report.sent_again)}",
     )
+
+
+def at_length(seconds: float) -> str:
+    """`42 seconds`, `5 minutes 3 seconds`: what a clock has shown."""
+    minutes, rest = divmod(round(seconds), 60)
+    parts = [counted(minutes, "minute") if minutes else "", counted(rest, "second") if rest or not minutes else ""]
+    return " ".join(part for part in parts if part)

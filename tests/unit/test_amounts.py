@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.amounts import at_length, counted, roughly
+from domain.amounts import counted, roughly
+from playground.demo.report import at_length
 
 
 @pytest.mark.parametrize(
