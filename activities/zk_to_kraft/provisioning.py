@@ -41,6 +41,7 @@ from activities.rolling.configuration_management import pauses_of, why_not_pause
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data
 from activities.rolling.processes import ensure_nobody_serves
+from domain.checks.check import SUPPORTED_RELEASE
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.configuration.properties import ENCODING, parse
 from domain.contracts import StepOutcome, StepRequest
@@ -49,7 +50,6 @@ from domain.health.liveness import is_known_to_have_run
 from domain.observed.observation import NodeDisk, RollMark, StorageState
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file
-from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.steps import ZkActivity
 from domain.zk_to_kraft.wanted_file import is_in_first_stage
 

@@ -7,15 +7,13 @@ asked; right before an effect, which looks again without one, those of its check
 from collections.abc import Iterator
 
 from domain.checks.acceptance import marked
-from domain.checks.check import SUPPORTED_RELEASE, Seen, Surveyed
+from domain.checks.check import Seen, Surveyed
 from domain.checks.file_characters import malformed
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
-
-__all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "preflight"]
+from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 
 
 def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
@@ -36,7 +34,7 @@ def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPoli
 
 
 def _findings(seen: Seen, surveyed: Surveyed | None) -> Iterator[Finding]:
-    for check in CHECKS:
+    for check in CATALOGUE:
         for of_look in check.of_look:
             yield from of_look(seen)
         if surveyed is not None:

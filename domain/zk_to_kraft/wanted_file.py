@@ -16,6 +16,7 @@ Sources: Kafka's migration guide (3.9), "Reverting to ZooKeeper mode"; reference
 
 from collections.abc import Mapping
 
+from domain.checks.check import SUPPORTED_RELEASE
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.configuration.properties import edit, parse, rename
 from domain.configuration.protocol_map import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, without_listeners
@@ -31,7 +32,6 @@ from domain.zk_to_kraft.node_config import (
     node_file,
     stage_of,
 )
-from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.steps import NodeStage
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.checks.check import SUPPORTED_RELEASE
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from domain.checks.acceptance import IDENTITY_CODES, blockers_in
-from domain.checks.check import Check, OfLook
+from domain.checks.check import Check, OfLook, Seen
 from domain.cluster import ZooKeeperSpec
 from domain.configuration.properties import edit
 from domain.decisions import Acceptance, Finding, Refuse, Severity, Wait
@@ -23,9 +23,10 @@ from domain.policy import AcceptedFinding
 from domain.rulings import Ruling
 from domain.waits import WaitReason
 from domain.zk_to_kraft.assessment import assess
+from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.policy import ZkToKraftPolicy
-from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
+from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.steps import NodeStage
 from tests.unit.conftest import (
     CLUSTER_ID,
@@ -172,7 +173,7 @@ def test_a_check_fires_with_its_code_and_no_other(case: str) -> None:
     assert all(f.object and f.observed and f.expected and f.fix for f in findings)
 
 
-FUNCTIONS = [(check, function) for check in CHECKS for function in check.of_look]
+FUNCTIONS = [(check, function) for check in CATALOGUE for function in check.of_look]
 
 
 @pytest.mark.parametrize(("check", "function"), FUNCTIONS, ids=lambda value: getattr(value, "code", None))
@@ -187,8 +188,8 @@ def test_every_function_of_a_check_has_a_case_in_which_it_fires(check: Check, fu
 
 
 def test_the_catalogue_is_whole_in_order_and_says_what_each_check_means() -> None:
-    assert [check.code for check in CHECKS] == [f"PF{number:02}" for number in range(1, 49)]
-    for check in CHECKS:
+    assert [check.code for check in CATALOGUE] == [f"PF{number:02}" for number in range(1, 49)]
+    for check in CATALOGUE:
         assert check.of_look or check.of_survey
         assert check.holds
         assert check.because
@@ -319,7 +320,7 @@ def test_what_is_accepted_says_so_where_something_else_refuses() -> None:
 
 
 def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:
-    assert {check.code for check in CHECKS} >= IDENTITY_CODES
+    assert {check.code for check in CATALOGUE} >= IDENTITY_CODES
 
 
 def test_a_listener_whose_name_ends_like_the_controllers_is_another() -> None:

@@ -48,6 +48,7 @@ from activities.zk_to_kraft.rehearsal.messages import (
     Ready,
     Trying,
 )
+from domain.checks.check import SUPPORTED_RELEASE
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.configuration.properties import ENCODING, parse
 from domain.decisions import Finding
@@ -55,7 +56,6 @@ from domain.drift.report import CheckName, CheckResult, Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.records import ClusterRecord
 from domain.rehearsal import Equality, RehearsalLimits, RehearsalReport
-from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.rehearsal.files import connect_of, controller_properties, inter_broker_listener
 from domain.zk_to_kraft.rehearsal.outcome import (
     advice_of,

@@ -5,6 +5,7 @@ from shlex import quote
 
 from domain.by_hand import kafka_tools as tools
 from domain.by_hand import shell
+from domain.checks.check import SUPPORTED_RELEASE
 from domain.cluster import ControllerSpec
 from domain.configuration.properties import edit, parse
 from domain.questions import RunbookAction
@@ -13,7 +14,6 @@ from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_edited, may_fin
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.phases import Phase, are_brokers_begun, phase_of
-from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 from domain.zk_to_kraft.runbook.actions import (
     Scene,
     file_commands,
