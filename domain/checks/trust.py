@@ -5,9 +5,9 @@ What each node has for that listener was looked at by itself (`ListenerSecurity`
 
 import ipaddress
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from domain.checks.check import Surveyed, some, unverifiable
-from domain.checks.validity import until_finding
 from domain.cluster import ControllerSpec
 from domain.configuration.listener_security import inter_broker_listener, protocol_of
 from domain.decisions import Finding
@@ -16,6 +16,10 @@ from domain.observed.survey import Certificate, ListenerSecurity
 CODE = "PF29"
 EXPECTED = "its files for the controllers' listener open, its certificate is trusted, and its login is accepted"
 BY_HAND = "Try it by hand with the missing part, and accept this finding."
+
+
+LEAST_VALIDITY = timedelta(days=30)
+"""A certificate has to outlive the migration and its soak."""
 
 
 def brokers_let_in(seen: Surveyed) -> Iterator[Finding]:
@@ -188,3 +192,15 @@ def is_named(host: str, names: tuple[str, ...]) -> bool:
 
 
 CHECKS_OF_TRUST = (brokers_let_in, stores_open, certificates_serve, clients_are_believed, logins_are_accepted)
+
+
+def until_finding(code: str, what: str, until: datetime, now: datetime) -> Iterator[Finding]:
+    """One where it ends too soon."""
+    if until - now < LEAST_VALIDITY:
+        yield Finding(
+            code=code,
+            object=what,
+            observed=f"its certificate is valid until {until:%Y-%m-%d %H:%M}",
+            expected=f"{LEAST_VALIDITY.days} days or more from now",
+            fix="Renew it first: the migration must not end with an expired certificate.",
+        )

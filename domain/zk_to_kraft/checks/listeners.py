@@ -15,8 +15,7 @@ from domain.checks.check import (
     some,
     unverifiable,
 )
-from domain.checks.trust import CHECKS_OF_TRUST
-from domain.checks.validity import until_finding
+from domain.checks.trust import CHECKS_OF_TRUST, until_finding
 from domain.configuration.listener_security import inter_broker_listener, protocol_of
 from domain.configuration.protocol_map import PROTOCOL_MAP, protocols_in
 from domain.configuration.provided_values import is_provided
