@@ -1,6 +1,6 @@
 """How errors of ours, of FastAPI and of Starlette become problems. Decided by class, never by text."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -141,12 +141,7 @@ def _(error: NoSuchMigration) -> Problem:
 
 
 @problem_of.register
-def _(error: ActiveMigration) -> Problem:
-    return cluster_busy(error.migration_id)
-
-
-@problem_of.register
-def _(error: ClusterHeld) -> Problem:
+def _(error: ActiveMigration | ClusterHeld) -> Problem:
     return cluster_busy(error.migration_id)
 
 
@@ -202,22 +197,14 @@ def cluster_busy(migration_id: str | None) -> Problem:
 
 def register_translation(app: FastAPI) -> None:
     """Every expected error becomes a problem. The unexpected ones are caught at the edge, which logs them."""
-    expected = (
-        *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
-        *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, RunUnknown, ClusterIdTaken, SpecHasChanged),
-        *(ClientDisconnect, MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
-    )
-    for kind in expected:
-        app.add_exception_handler(kind, _handler())
+    for kind in problem_of.registry.keys() - {object}:
+        app.add_exception_handler(kind, _answer)
 
 
-def _handler() -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
-    async def handle(request: Request, error: Exception) -> JSONResponse:
-        problem = problem_of(error)
-        call_of(request).problem = problem.kind
-        return answer_of(problem)
-
-    return handle
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    problem = problem_of(error)
+    call_of(request).problem = problem.kind
+    return answer_of(problem)
 
 
 def field_errors(findings: Sequence[Mapping[str, Any]]) -> list[FieldError]:
