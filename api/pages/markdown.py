@@ -21,6 +21,8 @@ HEADERS = {
 STRONG = re.compile(r"(?<!\S)\*\*([A-Za-z][^*\n]{0,300})\*\*")
 """How our pages emphasise words. All other stars and underscores belong to somebody's values."""
 
+BACKTICKS = re.compile(r"`{3,}")
+
 
 def _strong(state: StateInline, silent: bool) -> bool:
     found = STRONG.match(state.src, state.pos)
@@ -56,6 +58,16 @@ def in_form(text: str, form: str) -> Response:
 def as_json(answer: Outgoing) -> Response:
     """What has a page, too, as JSON: so that no cache gives the one for the other."""
     return JSONResponse(answer.model_dump(mode="json", by_alias=True), headers={"Vary": "Accept"})
+
+
+def fenced(text: str, language: str) -> str:
+    """A block that no line of the text can end before its time."""
+    fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(text))])
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def as_html(markdown: str) -> str:

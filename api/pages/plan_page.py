@@ -4,10 +4,10 @@ What stands in the way comes first, what cannot be undone next; the files come l
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from api.pages.markdown import fenced, in_one_line
 from api.running.activity_progress import ActivityProgress
 from domain.amounts import counted, roughly
 from domain.decisions import Finding, Severity
@@ -22,16 +22,15 @@ SAYS = {
 }
 ACCEPTED = "Accepted: blockers that stop nothing, because the policy says so"
 TIME = "%Y-%m-%d %H:%M:%S %Z"
-BACKTICKS = re.compile(r"`{3,}")
 
 
 def page_of(plan: Plan) -> str:
     parts = [
         f"# Plan of {plan.kind} for cluster {plan.cluster}",
         _verdict(plan),
-        f"Made at {plan.made_at:{TIME}} in phase **{plan.phase or 'unknown'}**, for {_line(plan.requested_by)}. "
+        f"Made at {plan.made_at:{TIME}} in phase **{plan.phase or 'unknown'}**, for {in_one_line(plan.requested_by)}. "
         f"Hash `{plan.plan_hash}`.",
-        *_section("Did not answer, so this plan does not cover it", [_line(part) for part in plan.unknown]),
+        *_section("Did not answer, so this plan does not cover it", [in_one_line(part) for part in plan.unknown]),
         *_findings(plan.findings),
         *_section("Policy", list(_policy(plan.policy)) or ["Everything has its default."]),
         *_rehearsal(plan.rehearsal),
@@ -82,7 +81,7 @@ def _finding(finding: Finding) -> str:
     cannot = " (could not be checked)" if finding.is_unverifiable else ""
     accepted = finding.accepted
     then = finding.fix if accepted is None else f"Accepted by {accepted.by}: {accepted.reason}"
-    return _line(f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {then}")
+    return in_one_line(f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {then}")
 
 
 def _policy(policy: MigrationPolicy) -> Iterator[str]:
@@ -92,9 +91,9 @@ def _policy(policy: MigrationPolicy) -> Iterator[str]:
         yield f"`{name}`: {json.dumps(value, ensure_ascii=False)}"
     for accepted in policy.accepted_findings:
         things = "every object" if accepted.object == "*" else accepted.object
-        yield _line(f"Accepted: **{accepted.code}** of {things}, by {accepted.by}: {accepted.reason}")
+        yield in_one_line(f"Accepted: **{accepted.code}** of {things}, by {accepted.by}: {accepted.reason}")
     for tolerated in policy.tolerated:
-        yield _line(f"Tolerated: {tolerated.record}, {tolerated.named}")
+        yield in_one_line(f"Tolerated: {tolerated.record}, {tolerated.named}")
 
 
 def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
@@ -110,7 +109,7 @@ def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
         *([f"Compared with the original: {report.equality.verdict}."] if report.equality is not None else []),
         *([report.advice] if report.advice else []),
     ]
-    yield "\n".join(f"- {_line(line)}" for line in lines)
+    yield "\n".join(f"- {in_one_line(line)}" for line in lines)
 
 
 def _passed(report: RehearsalReport) -> str:
@@ -139,7 +138,7 @@ def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
 def _why(wave: PlannedWave) -> str:
     stops = f" **Unavailable during it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
     gone = f" Unavailable during it: {', '.join(wave.without)}." if wave.without else ""
-    return f"{_line(wave.reason)}{stops}{gone}"
+    return f"{in_one_line(wave.reason)}{stops}{gone}"
 
 
 def _waves(waves: Sequence[PlannedWave]) -> str:
@@ -150,7 +149,7 @@ def _waves(waves: Sequence[PlannedWave]) -> str:
 def _configuration(nodes: Sequence[PlannedNode]) -> Iterator[str]:
     """What is the same of several nodes, once."""
     for text in dict.fromkeys(node.configuration_management for node in nodes if node.configuration_management):
-        yield f"{', '.join(node.name for node in nodes if node.configuration_management == text)}: {_line(text)}"
+        yield f"{', '.join(node.name for node in nodes if node.configuration_management == text)}: {in_one_line(text)}"
 
 
 def _files(node: PlannedNode) -> Iterator[str]:
@@ -158,17 +157,12 @@ def _files(node: PlannedNode) -> Iterator[str]:
     if not node.files:
         yield "Its text is unknown: it could not be read, or no further change is written."
     for file in node.files:
-        diff = "\n".join(file.diff)
-        fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(diff))])
-        yield f"Stage **{file.stage}**, sha256 `{file.sha256}`:\n\n{fence}diff\n{diff}\n{fence}"
+        diff = fenced("\n".join(file.diff), "diff")
+        yield f"Stage **{file.stage}**, sha256 `{file.sha256}`:\n\n{diff}"
     if node.dropped:
         yield "Keys of its base file that are dropped, or have another value in it:"
-        yield "\n".join(f"- `{_line(one.key)}`, {_how_dropped(one)}: {_line(one.why)}" for one in node.dropped)
+        yield "\n".join(f"- `{in_one_line(one.key)}`, {_how_dropped(one)}: {in_one_line(one.why)}" for one in node.dropped)
 
 
 def _how_dropped(one: DroppedKey) -> str:
     return f"{'replaced' if one.is_replaced else 'dropped'} in stage {one.stage}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

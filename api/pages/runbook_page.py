@@ -3,10 +3,10 @@
 On top stands what was not seen, because every line below was written without knowing it.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from api.pages.markdown import fenced, in_one_line
 from domain.questions import Runbook, RunbookAction
 
 HOW_TO = """\
@@ -17,8 +17,6 @@ HOW_TO = """\
   from a variable in capitals, which you set first.
 - If something fails, or a check does not pass, stop and find out why. This page shows one moment: if anything differs from it,
   get it again."""
-
-BACKTICKS = re.compile(r"`{3,}")
 
 
 def page_of(runbook: Runbook) -> str:
@@ -40,7 +38,7 @@ def page_of(runbook: Runbook) -> str:
 def _not_seen(unknown: Sequence[str]) -> Iterator[str]:
     if unknown:
         yield "**Did not answer, so this page does not cover it. Find out first:**"
-        yield "\n".join(f"- {_line(part)}" for part in unknown)
+        yield "\n".join(f"- {in_one_line(part)}" for part in unknown)
 
 
 def _actions(actions: Sequence[RunbookAction]) -> list[str]:
@@ -48,11 +46,11 @@ def _actions(actions: Sequence[RunbookAction]) -> list[str]:
 
 
 def _action(number: int, action: RunbookAction) -> Iterator[str]:
-    yield f"### {number}. {_line(action.title)}"
+    yield f"### {number}. {in_one_line(action.title)}"
     if action.commands or action.check:
         yield _where(action)
     # A block each: whoever pastes one sees that it failed before the next one is run.
-    yield from (_fenced(command) for command in action.commands)
+    yield from (fenced(command, "sh") for command in action.commands)
     yield from _check(action.check)
 
 
@@ -61,22 +59,12 @@ def _check(check: str) -> Iterator[str]:
     lines = check.splitlines()
     told = list(takewhile(lambda line: line.startswith("#"), lines))
     if check:
-        yield f"**Check.** {_line(' '.join(line.lstrip('#') for line in told))}".rstrip()
+        yield f"**Check.** {in_one_line(' '.join(line.lstrip('#') for line in told))}".rstrip()
     if commands := "\n".join(lines[len(told) :]):
-        yield _fenced(commands)
+        yield fenced(commands, "sh")
 
 
 def _where(action: RunbookAction) -> str:
     if action.node is None:
         return "On any host that reaches the cluster:" if action.host is None else f"On host {action.host}:"
     return f"On **{action.node}**:" if action.host is None else f"On **{action.node}**, host {action.host}:"
-
-
-def _fenced(commands: str) -> str:
-    """A block that no line of the commands can end before its time."""
-    fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(commands))])
-    return f"{fence}sh\n{commands}\n{fence}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
