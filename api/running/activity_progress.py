@@ -15,10 +15,7 @@ from temporalio.service import RPCStatusCode
 from api.running.observing import is_worded, unforeseen
 from api.running.runs import CLUSTER
 from api.running.temporal import Temporal, TemporalRefused
-from domain.contracts import TaskQueue
-
-WORKER_OF = {TaskQueue.CHECKS: "keeperless-checks", TaskQueue.WATCH: "keeperless-activities"}
-"""Who serves a queue."""
+from domain.contracts import PROGRAM_OF, TaskQueue
 
 
 class StandingState(StrEnum):
@@ -95,8 +92,8 @@ def _reason_of(failure: BaseException | None, queue: TaskQueue) -> str:
     if is_worded(failure):
         return failure.message
     kind = failure.type if isinstance(failure, ApplicationError) else None
-    return f"It failed {unforeseen(kind)}: the log of {WORKER_OF[queue]} has the cause."
+    return f"It failed {unforeseen(kind)}: the log of {PROGRAM_OF[queue]} has the cause."
 
 
 def _nobody_took_it(queue: TaskQueue) -> str:
-    return f"No worker took it from the task queue `{queue}`. Start {WORKER_OF[queue]}, and ask again."
+    return f"No worker took it from the task queue `{queue}`. Start {PROGRAM_OF[queue]}, and ask again."
