@@ -33,8 +33,8 @@ BUSY_TRIES = 20
 GOING_ON = frozenset({"planning", "running", "waiting", "held", "reverting"})
 """States of a migration that has not ended."""
 CALL_SECONDS = 30
-FORWARD_SECONDS = 400.0
-BACK_SECONDS = 300.0
+FORWARD_SECONDS = 800.0
+BACK_SECONDS = 600.0
 ROLLBACK_TRIES = 3
 NO_WAY_BACK = "no-way-back"
 METADATA_LOG = "__cluster_metadata-0"
