@@ -4,7 +4,7 @@ columns    what the two databases do differently with times and JSON, settled on
 tables     the tables
 schema     brings a database to the newest version
 database   transactions with a time limit
-refusals   the translation of the database's errors; `fixes`: what mends them
+refusals   the translation of the database's errors; `fixes`: what cures them
 clusters   migrations   commands   reports   plans   chain      queries, each on one open connection
 ledger     `SqlLedger`: all of it, one transaction for each call
 """

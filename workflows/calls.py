@@ -229,6 +229,6 @@ class Calls:
 
 
 def drop(handle: "workflow.ActivityHandle[Any]") -> None:
-    """Cancel what nobody waits for any more, and take its outcome, so that its end is not logged as an error."""
+    """Cancel what is not waited for any more, and take its outcome, so that its end is not logged as an error."""
     handle.add_done_callback(lambda done: done.cancelled() or done.exception())
     handle.cancel()

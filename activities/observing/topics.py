@@ -53,8 +53,8 @@ async def _disk_of(broker: BrokerSpec, ports: Ports, topic_ids: Mapping[str, str
 async def forgotten_topics(cluster: ClusterRecord, ports: Ports) -> tuple[str, ...]:
     """Topics that brokers serve and ZooKeeper has forgotten: somebody has deleted their znodes, which deletes no topic.
 
-    While ZooKeeper has the metadata nobody sees it: brokers go by what they heard when they started. Whoever restarts hears of
-    the topic no more, and takes its replicas for strays; and the copy leaves it out.
+    While ZooKeeper has the metadata this is invisible: brokers go by what they read when they started. A broker that restarts
+    does not know the topic any more, and takes its replicas for strays; and the copy leaves it out.
 
     By what one broker knows, before and after ZooKeeper is looked at: what is made or deleted meanwhile is none of them."""
     client = await ports.kafka.open_client(cluster)

@@ -140,7 +140,7 @@ async def session(zookeepers: ZooKeepers, cluster: ClusterRecord) -> AsyncIterat
 
 
 async def paths_below(tree: ZooKeeperTree, folder: str) -> list[str]:
-    """Of the children; none where there is no such znode."""
+    """Paths of a znode's children; none if the znode does not exist."""
     return [f"{folder}/{name}" for name in await tree.children(folder) or ()]
 
 

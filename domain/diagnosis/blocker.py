@@ -26,7 +26,7 @@ CODES: dict[str, str] = {
     COMMAND_PENDING: "A command was sent that the migration has not taken yet.",
 }
 MOST_OBSERVED = 1000
-"""Characters of what is told of one cause."""
+"""Characters that are shown of one cause."""
 
 
 class Blocker(BaseModel):

@@ -192,7 +192,7 @@ def has_majority(s: Situation) -> bool:
 
 
 def controllers_to_start(s: Situation) -> list[ControllerSituation]:
-    """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
+    """Brokers in KRaft mode need the quorum, to serve and to come back. A majority of them is enough."""
     modes = {ControllerMode.INTERRUPTED} if has_majority(s) else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
     stopped = [c for c in s.controllers if c.mode in modes and c.is_startable]
     return [c for c in s.controllers if c.id in fenced(s)] + stopped if ahead(s) else []

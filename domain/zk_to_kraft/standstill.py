@@ -22,7 +22,7 @@ PATIENT = frozenset({WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 
 MAX_BREAK = timedelta(minutes=1)
 """Between two looks, for a worker that is replaced, or a look that meets every time limit. Longer, and ZooKeeper may have been
-there meanwhile: then its silence begins anew."""
+there meanwhile: then its silence begins again."""
 
 
 class Standstill(BaseModel):

@@ -222,7 +222,7 @@ def _batch(schema: pa.Schema, kind: str, versions: Sequence[Version], more: list
 
 
 def partition_rows(partitions: Partitions) -> list[Rows]:
-    """All at once, without a Python object for any of them."""
+    """All in one batch, without a Python object for any of them."""
     if not len(partitions):
         return []
     ids = pa.py_buffer(np.ascontiguousarray(partitions.topic_ids))

@@ -93,7 +93,7 @@ class RehearsalRoom(Protocol):
         """Begin. The copied files, and the controller's, lie in the room's directory."""
 
     async def told(self) -> Ready | NotIsolated | Trying | Failed | Ended:
-        """The next thing that is told. `Transient` where the room is gone."""
+        """The next message from the room. `Transient` where the room is gone."""
 
 
 class RehearsalRooms(Protocol):

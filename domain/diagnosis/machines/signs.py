@@ -18,11 +18,11 @@ MOST_AWAITING, LEAST_ON_CPU = 0.5, 0.07
 """Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of ten for each CPU it
 is a tenth."""
 MOST_BUSY, SLOW_REQUEST = 0.95, 50.0
-"""Of the time, and milliseconds. A disk that is only busy may take as much as it is asked for; one that is only slow, now and
-then, too."""
+"""A share of the time, and milliseconds. A disk that is only busy may take as much as it is asked for; one that is only
+slow, now and then, too."""
 MOST_PRESSURE = 0.4
 MANY_UNREAD = 3
-"""Connections. Of who waits for an answer Kafka reads no second request meanwhile."""
+"""Connections. While a client waits for an answer, Kafka reads no second request of it."""
 KEEP_AWAY = "If these are a flood (`ss -tn` there), first block what makes it. "
 ELSEWHERE = "Check the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
 NEARER = (
@@ -43,7 +43,7 @@ MEND_DEAFNESS = (
 
 def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None, *, is_proved: bool = False) -> Blocker:
     """An entry with what keeps whom it is about from its work, and the cure of that first, but after the entry's own where it
-    is slight, and that is proved, or others have the same. `most`: characters that are told."""
+    is slight, and that is proved, or others have the same. `most`: characters that are shown."""
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
     own = "" if any(sign.is_cure for sign in signs) and not is_proved else entry.fix
     aside = [sign for sign in signs if sign.is_slight and (is_proved or sign.is_common)]
@@ -220,7 +220,7 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
 
 
 def of_deafness(signs: VitalSigns, pid: str) -> Iterator[Sign]:
-    """Of a node that is waited for to end."""
+    """Signs of a node whose end is waited for."""
     if signs.ends_by is not None:
         yield Sign(
             f"its process {pid} ignores SIGTERM, with which it is stopped: it was started so, and waiting does not help",
