@@ -56,7 +56,8 @@ async def forgotten_topics(cluster: ClusterRecord, ports: Ports) -> tuple[str, .
     While ZooKeeper has the metadata this is invisible: brokers go by what they read when they started. A broker that restarts
     does not know the topic any more, and takes its replicas for strays; and the copy leaves it out.
 
-    By what one broker knows, before and after ZooKeeper is looked at: what is made or deleted meanwhile is none of them."""
+    By what one broker knows, before and after ZooKeeper is looked at: what is made or deleted meanwhile is none of them.
+    """
     client = await ports.kafka.open_client(cluster)
     try:
         brokers = await client.alive()

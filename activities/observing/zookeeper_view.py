@@ -8,7 +8,7 @@ parsed has `None` fields, and a topic that cannot be parsed counts as one withou
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from activities.ports.zookeeper import Znode, ZooKeeperTree, as_object, object_in
+from activities.ports.zookeeper import Znode, ZooKeeperTree, as_object, object_in, objects_below
 from domain.errors import Transient
 from domain.observed.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 
@@ -58,7 +58,7 @@ ACL_GROUPS = "/kafka-acl/Group"
 async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
     paths = (CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, MIGRATION, REASSIGN, PREFERRED_ELECTION)
     cluster_id, controller, epoch, migration, reassign, election = await tree.get_many(paths)
-    topics = await _topics(tree)
+    topics = await objects_below(tree, TOPICS)
     return ZooKeeperView(
         cluster_id=_cluster_id(cluster_id),
         controller=controller_of(controller),
@@ -76,7 +76,7 @@ async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
 async def assigned_to(tree: ZooKeeperTree, broker_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
     """The partitions that are assigned to each of these brokers, by name."""
     found: dict[int, list[str]] = {broker_id: [] for broker_id in broker_ids}
-    for name, topic in (await _topics(tree)).items():
+    for name, topic in (await objects_below(tree, TOPICS)).items():
         for partition, replicas in as_object(topic.get("partitions")).items():
             for broker_id in set(replicas if isinstance(replicas, list) else ()) & set(found):
                 found[broker_id].append(f"{name}-{partition}")
@@ -92,13 +92,6 @@ async def claim_and_offset(tree: ZooKeeperTree) -> dict[str, ControllerZnode | M
     """Of a view only what dual write is judged by: two znodes, to be had within moments."""
     controller, migration = await tree.get_many((CONTROLLER, MIGRATION))
     return {"controller": controller_of(controller), "migration": _migration(migration)}
-
-
-async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
-    """Every topic's znode, by name; empty where it cannot be parsed. Deleted while we read: left out."""
-    names = await tree.children(TOPICS) or ()
-    znodes = await tree.get_many([f"{TOPICS}/{name}" for name in names])
-    return {name: object_in(znode) for name, znode in zip(names, znodes, strict=True) if znode is not None}
 
 
 def bytes_of_names(names: Iterable[str]) -> int:

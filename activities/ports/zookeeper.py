@@ -158,6 +158,14 @@ def object_in(znode: Znode | None) -> dict[str, Any]:
         return {}
 
 
+async def objects_below(tree: ZooKeeperTree, folder: str) -> dict[str, dict[str, Any]]:
+    """The JSON objects of a znode's children, by name; empty where one cannot be parsed. A child that is deleted
+    meanwhile is left out.
+    """
+    found = await present(tree, await paths_below(tree, folder))
+    return {path.rpartition("/")[2]: object_in(znode) for path, znode in found.items()}
+
+
 def config_in(znode: Znode) -> dict[str, Any]:
     """What an entity's configuration sets (`/config/...`)."""
     return as_object(object_in(znode).get("config"))

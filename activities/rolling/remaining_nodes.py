@@ -105,7 +105,11 @@ async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], port
 
 
 async def why_no_quorum_would_stay(spec: ClusterSpec, stopped: Collection[int], listeners: Listeners) -> str | None:
-    """`stopped`: controllers that are to be. `None` where the others that are reached are a majority of all, or there is none.
+    """Whether a quorum stays while controllers restart. One whose listener is shut fetches from the leader, has every record,
+    and looks well by all of its gauges. It cannot be asked for its vote, and cannot be followed, so it does not count in the
+    majority that has to stay (promise 5).
+
+    `stopped`: controllers that are to be. `None` where the others that are reached are a majority of all, or there is none.
 
     Where none accepts us, those to be stopped neither, it is our own way that is shut, and nothing is said of theirs.
     """

@@ -29,8 +29,7 @@ from activities.ports.zookeeper import (
     ZooKeeperTree,
     as_object,
     object_in,
-    paths_below,
-    present,
+    objects_below,
 )
 from activities.zk_to_kraft.poison import ACL_STORES, DEFAULT_ENTITY, TOKENS, poisoned_znodes, unelectable
 from domain.canaries import Leftovers, is_reserved
@@ -124,9 +123,9 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, tuple[
     """The survey, and all topics, which are held against what lies on the brokers' disks."""
     remembered = Remembered(tree)
     suspects = (*await poisoned_znodes(remembered), *await unelectable(remembered))
-    topics = await _objects(remembered, TOPICS)
-    configs = await _objects(remembered, TOPIC_CONFIGS)
-    brokers = await _objects(remembered, BROKER_CONFIGS)
+    topics = await objects_below(remembered, TOPICS)
+    configs = await objects_below(remembered, TOPIC_CONFIGS)
+    brokers = await objects_below(remembered, BROKER_CONFIGS)
     protected = await _protected(remembered)
     acls = await asyncio.gather(*(_grandchildren(remembered, store) for store in ACL_STORES))
     prefixed = await _grandchildren(remembered, PREFIXED)
@@ -158,15 +157,9 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, tuple[
     return survey, await topic_znodes(remembered, topics)
 
 
-async def _objects(tree: ZooKeeperTree, parent: str) -> dict[str, dict[str, object]]:
-    """The JSON objects below a znode by name; empty where one cannot be parsed: that is among the suspects."""
-    found = await present(tree, await paths_below(tree, parent))
-    return {path.rpartition("/")[2]: object_in(znode) for path, znode in found.items()}
-
-
 async def _left(tree: ZooKeeperTree, topics: Iterable[str]) -> Leftovers:
     """What has the reserved prefix: nothing of it belongs to a migration that has yet to start."""
-    users = {name: user for name, user in (await _objects(tree, USER_CONFIGS)).items() if is_reserved(name)}
+    users = {name: user for name, user in (await objects_below(tree, USER_CONFIGS)).items() if is_reserved(name)}
     return Leftovers(
         topics=tuple(sorted(filter(is_reserved, topics))),
         groups=tuple(sorted(filter(is_reserved, await tree.children(ACL_GROUPS) or ()))),

@@ -208,7 +208,10 @@ async def _answer(request: Request, error: Exception) -> JSONResponse:
 
 
 def field_errors(findings: Sequence[Mapping[str, Any]]) -> list[FieldError]:
-    """Of pydantic's findings as FastAPI gives them: `type`, `loc`, `msg`, `input`, and `ctx` where there is more to say.
+    """Pydantic's findings in words that say what is expected. No value is ever repeated: a request may hold a secret in the
+    wrong place.
+
+    As FastAPI gives them: `type`, `loc`, `msg`, `input`, and `ctx` where there is more to say.
 
     A list is not told as too short where its items are wrong: pydantic counts only good ones.
     """

@@ -1,4 +1,8 @@
-"""`/metrics`, for Prometheus."""
+"""`/metrics`, for Prometheus: the state of each active migration, and the age of workers' heartbeats. Read for each scrape.
+
+Names follow Prometheus: base units, one label for one dimension. The numbers that a kind of migration names, such as its gauge
+and its lag, are one metric with their name as a label, so that a new kind brings no new metric.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

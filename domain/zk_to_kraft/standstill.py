@@ -1,6 +1,7 @@
-"""GF15: how long nothing measurable has moved. No look knows it alone: each takes over what the one before knew.
+"""GF15: how long nothing measurable has moved, and how long ZooKeeper has been silent.
 
-Nothing follows from it but an alert: a migration is neither finalised nor led back because of a clock.
+No look knows either alone: each takes over what the one before knew.
+Nothing follows from GF15 but an alert: a migration is neither finalised nor led back because of a clock.
 """
 
 from datetime import datetime, timedelta

@@ -157,7 +157,7 @@ def _patience() -> DefaultPolicy:
 
 
 def ship_code(session: SparkSession) -> None:
-    """For this session only: two versions of us can use one Spark."""
+    """For this session only: two versions of us can use one Spark. Its executors have the libraries of `requirements.lock`."""
     with tempfile.TemporaryDirectory(prefix="keeperless-code-") as folder:
         archive = Path(folder) / "keeperless.zip"
         write_code(archive)
