@@ -197,11 +197,12 @@ def _with_hashes(kind: RowKind, table: pa.Table) -> tuple[pa.Table, Words]:
 
 
 def _write_parquet(path: Path, table: pa.Table, keys: Words) -> None:
-    """Hashes are stored as they are: they neither compress nor repeat."""
+    """Hashes are stored as they are: they neither compress nor repeat. Of all statistics only those of buckets are read."""
     hashes = ("key_hash", "row_hash")
-    codecs = {name: "none" if name in hashes else "zstd" for name in _leaves(table.schema)}
+    codecs = {name: "none" if name in hashes else "lz4" for name in _leaves(table.schema)}
     worded = [name for name in _leaves(table.schema) if name not in hashes]
-    with pq.ParquetWriter(path, table.schema, compression=codecs, use_dictionary=worded) as writer:
+    told = ["bucket"]
+    with pq.ParquetWriter(path, table.schema, compression=codecs, use_dictionary=worded, write_statistics=told) as writer:
         for group in _groups(table, keys):
             writer.write_table(group, row_group_size=max(1, group.num_rows))
 

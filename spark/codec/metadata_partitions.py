@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import Permanent
-from spark.codec.metadata_records import Bytes, Frames, Malformed, decoded, place_of, varints
+from spark.codec.metadata_records import Frames, Malformed, decoded, place_of, varints
+from spark.codec.octets import Bytes, each_from
 from spark.codec.record_batch import Ints
 
 UUID_BYTES = 16
@@ -106,7 +107,8 @@ def partitions_of(frames: Frames) -> Partitions:
 
 def _columns(frames: Frames) -> Partitions:
     octets, at = frames.octets, frames.starts
-    numbers, topic_ids, at = _int32(octets, at), _gathered(octets, at + 4, UUID_BYTES), at + 4 + UUID_BYTES
+    numbers, at = _int32(octets, at), at + 4
+    topic_ids, at = each_from(octets, f"V{UUID_BYTES}")[at].view(np.uint8).reshape(-1, UUID_BYTES), at + UUID_BYTES
     lists = []
     for _ in range(4):
         found, at = _int_lists(octets, at, frames.ends)
@@ -175,9 +177,5 @@ def _spread(starts: Ints, lengths: Ints, step: int = 1) -> Ints:
     return np.asarray(np.repeat(starts, lengths) + step * within, dtype=np.int64)
 
 
-def _gathered(octets: Bytes, at: Ints, width: int) -> Bytes:
-    return np.asarray(octets[at[:, None] + np.arange(width)], dtype=np.uint8)
-
-
 def _int32(octets: Bytes, at: Ints) -> NDArray[np.int32]:
-    return _gathered(octets, at, 4).reshape(-1).view(">i4").astype(np.int32)
+    return np.asarray(each_from(octets, ">i4")[at].astype(np.int32))

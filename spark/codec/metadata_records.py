@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from domain.errors import Permanent
 from spark.codec.metadata_schema import SCHEMAS, SchemaField
+from spark.codec.octets import Bytes
 from spark.codec.record_batch import HEADER_BYTES, Batches, Ints, Piece, damaged
 
 FRAME_VERSION = 1
@@ -22,7 +23,6 @@ NEWER = "A newer Kafka has written it, and this version of Keeperless does not k
 SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
 """Types of control records: the first and the last one of a checkpoint."""
 
-Bytes = NDArray[np.uint8]
 Values = dict[str, Any]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 _Tagged = dict[int, tuple[str, Decoder]]
@@ -89,46 +89,42 @@ def _refuse_compressed(batches: Batches) -> None:
 
 def _record_bounds(piece: Piece) -> tuple[Ints, Ints, Ints]:
     """Where each record begins and ends in the piece, after its length, and the number of its batch."""
-    batches, data = piece.batches, piece.data
-    starts: list[int] = []
-    ends: list[int] = []
+    batches, positions = piece.batches, list[int]()
     counts = np.where(batches.is_control, 0, batches.headers["count"].astype(np.int64))
-    firsts = (batches.positions - piece.begin + HEADER_BYTES).tolist()
-    limits = (batches.positions - piece.begin + batches.sizes).tolist()
-    for index, (at, count, limit) in enumerate(zip(firsts, counts.tolist(), limits, strict=True)):
-        if count and _append_bounds(data, at, count, starts, ends) != limit:
-            raise damaged(batches, index, "has records that do not fill it")
-    owner = np.repeat(np.arange(len(batches), dtype=np.int64), counts)
-    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), owner
+    for index in np.flatnonzero(counts).tolist():
+        _append_positions(piece, index, positions)
+    starts, ends = _bounds(piece, positions)
+    return starts, ends, np.repeat(np.arange(len(batches), dtype=np.int64), counts)
 
 
-def _append_bounds(data: bytes, at: int, count: int, starts: list[int], ends: list[int]) -> int:
-    """Follows the lengths of a batch's records: the innermost loop of all, one step a record. -1 when they lead nowhere."""
-    size, begun, ended = len(data), starts.append, ends.append
-    for _ in range(count):
-        if at >= size:
-            return -1
-        length = data[at]
-        at += 1
-        if length >= 0x80:
-            if at < size and data[at] < 0x80:  # two bytes: what nearly all records of this log have
-                length = length & 0x7F | data[at] << 7
-                at += 1
-            else:
-                length, at = _long_varint(data, at - 1)
-        if length & 1:
-            return -1
-        begun(at)
-        at += length >> 1
-        ended(at)
-    return at
+def _bounds(piece: Piece, positions: list[int]) -> tuple[Ints, Ints]:
+    lengths, starts = varints(np.frombuffer(piece.data, dtype=np.uint8), np.array(positions, dtype=np.int64))
+    return starts, starts + (lengths >> 1)
 
 
-def _long_varint(data: bytes, at: int) -> tuple[int, int]:
+def _append_positions(piece: Piece, index: int, positions: list[int]) -> None:
+    """Follows the lengths of a batch's records: the innermost loop of all, one step a record."""
+    batches, data, append = piece.batches, piece.data, positions.append
+    at = int(batches.positions[index]) - piece.begin + HEADER_BYTES
+    limit = int(batches.positions[index] + batches.sizes[index]) - piece.begin
     try:
-        return read_varint(data, at)
+        for _ in range(batches.headers["count"][index]):
+            append(at)
+            length = data[at]
+            at += 1
+            if length >= 0x80:
+                if data[at] < 0x80:  # two bytes: what nearly all records of this log have
+                    length = length & 0x7F | data[at] << 7
+                    at += 1
+                else:
+                    length, at = read_varint(data, at - 1)
+            if length & 1:
+                break
+            at += length >> 1
     except (IndexError, Malformed):
-        return 1, at
+        at = -1
+    if at != limit:
+        raise damaged(batches, index, "has records that do not fill it")
 
 
 def _framed(piece: Piece, octets: Bytes, starts: Ints, ends: Ints, owner: Ints) -> Frames:
@@ -174,13 +170,9 @@ def control_types(piece: Piece) -> list[int]:
     found: list[int] = []
     batches = piece.batches
     for index in np.flatnonzero(batches.is_control).tolist():
-        starts: list[int] = []
-        ends: list[int] = []
-        at = int(batches.positions[index]) - piece.begin + HEADER_BYTES
-        limit = int(batches.positions[index] + batches.sizes[index]) - piece.begin
-        if _append_bounds(piece.data, at, int(batches.headers["count"][index]), starts, ends) != limit:
-            raise damaged(batches, index, "has records that do not fill it")
-        found += [_control_type(piece.data, start, batches, index) for start in starts]
+        positions: list[int] = []
+        _append_positions(piece, index, positions)
+        found += [_control_type(piece.data, start, batches, index) for start in _bounds(piece, positions)[0].tolist()]
     return found
 
 

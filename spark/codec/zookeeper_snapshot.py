@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from domain.errors import Permanent
 from spark.codec.jute import Archive, damaged
+from spark.codec.octets import Bytes, Positions, numbers_at
 
-Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Content = bytes | mmap.mmap
 
@@ -112,7 +111,7 @@ class Nodes:
 
     def modified_zxids(self) -> Positions:
         """The second long of the stat."""
-        return big_endian(self.window, self.stat + 8, ">i8")
+        return numbers_at(self.window, self.stat + 8, ">i8")
 
 
 def opened(path: Path) -> mmap.mmap:
@@ -197,9 +196,7 @@ def ensure_intact(content: Content, name: str, frame: Frame) -> None:
     """Every seal must say what the bytes before it say. `Permanent` where one does not."""
     sum_, at = 1, 0
     for seal in frame.seals:
-        while at < seal.at:
-            stop = min(at + WINDOW, seal.at)
-            sum_, at = zlib.adler32(content[at:stop], sum_), stop
+        sum_, at = zlib.adler32(memoryview(content)[at : seal.at], sum_), seal.at
         if sum_ != seal.adler32:
             said = f"the checksum of all before it is {sum_:#010x}, the file says {seal.adler32:#010x}"
             raise damaged(name, seal.at, said)
@@ -280,7 +277,7 @@ def _candidates(window: Bytes, begin: int = 0) -> Nodes:
 def _within(window: Bytes, path: Positions, length: Positions) -> Nodes:
     has_data = (length > 0) & (path + length + LENGTH <= len(window))
     path, length = path[has_data], length[has_data]
-    size = big_endian(window, path + length, ">i4")
+    size = numbers_at(window, path + length, ">i4")
     data = path + length + LENGTH
     ends = data + np.maximum(size, 0) + ACCESS_LIST + STAT
     is_whole = (size >= -1) & (ends <= len(window))
@@ -300,14 +297,6 @@ def _with_root(window: Bytes, found: Nodes, begin: int) -> Nodes:
 
 def _length_at(window: Bytes, at: int) -> int:
     return int.from_bytes(window[at : at + LENGTH].tobytes(), "big", signed=True)
-
-
-def big_endian(window: Bytes, at: Positions, form: str) -> Positions:
-    """Numbers of the file at these positions, e.g. `>i8`."""
-    size = np.dtype(form).itemsize
-    read: Bytes = window[at[:, None] + np.arange(size)]
-    numbers: Positions = read.view(form).ravel().astype(np.int64)
-    return numbers
 
 
 def slices(window: Bytes, begin: Positions, length: Positions) -> list[bytes]:

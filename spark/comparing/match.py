@@ -46,7 +46,7 @@ def settle(left: Hashes, right: Hashes) -> Unsettled:
     is_met = (right_keys[met] == left_keys) if len(right_keys) else np.zeros(len(left_keys), dtype=np.bool_)
     rows = np.flatnonzero(is_met & _is_alone(left_keys))
     rows = rows[_is_alone(right_keys)[met[rows]]]
-    rows = rows[left.rows[left_order[rows]] == right.rows[right_order[met[rows]]]]
+    rows = rows[left.rows[left_order][rows] == right.rows[right_order][met[rows]]]
     return Unsettled(_others(left_order, rows), _others(right_order, met[rows]), len(rows))
 
 

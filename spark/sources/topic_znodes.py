@@ -2,24 +2,22 @@
 
 A topic's znode has the assignment of all its partitions, each partition's state is a znode of its own. Nearly all that there
 is to read is of these two forms, in Kafka's own spelling, so that spelling is read with few calls for many znodes. What is
-spelt otherwise is read the slow way, and what cannot be read at all is named. Arrow's JSON reader sees nothing but that
-spelling: it believes much that is no JSON, and on `null` it takes the process down.
+spelt otherwise is read the slow way, and what cannot be read at all is named.
 """
 
 import json
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json
 
 from domain.drift.normalise import uuid_bytes
+from spark.codec.octets import Bytes
+from spark.sources.state_layout import MARGIN, STATE, Layout, lists_by_key
 from spark.sources.zookeeper_forms import json_object
 
 Ints = npt.NDArray[np.int64]
@@ -34,77 +32,108 @@ KAFKAS_SPELLING = re.compile(
     ).encode()
 )
 """A topic's content without white space and without a reassignment. Key order is that of a Scala map: any."""
-KAFKAS_STATE = re.compile(
-    (
-        rf'\{{(?:"(?:(?:version|controller_epoch|leader_epoch|leader_recovery_state)":{_NUMBER}'
-        rf'|leader":(?:-1|{_NUMBER})|isr":{_BROKERS}){_NEXT})+\}}'
-    ).encode()
-)
-"""A partition's state without white space, its keys in any order."""
-
 WITHOUT_ID = "has no topic_id, so it cannot be compared: a controller of Kafka 2.8 or newer gives it one"
-ASSIGNMENT = pa.schema([("p", pa.int64()), ("r", pa.list_(pa.int32()))])
-STATE = pa.schema(
-    [
-        ("leader", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("isr", pa.list_(pa.int32())),
-        ("leader_recovery_state", pa.int32()),
-    ]
-)
 MOST_PARTITION = 2**31 - 1
+MOST_LAYOUTS = 8
+"""Of states that were read together. A real tree has one for each version of Kafka that has written them."""
 ROW = np.int64(2**32)
 """A pair of numbers as one: the first times this, plus the second."""
+
+
+@dataclass(frozen=True)
+class States:
+    """Partitions' states in the order they were read, one row each; `MARGIN` bytes of `window` follow the last one.
+
+    `topics`: index into the names of their `Topics`.
+    """
+
+    window: Bytes
+    begins: Ints
+    lengths: Ints
+    topics: Ints
+    partitions: Ints
+    zxids: Ints
+    positions: Ints
+
+    @classmethod
+    def of(cls, contents: Sequence[bytes], *columns: Sequence[int]) -> "States":
+        lengths = np.fromiter(map(len, contents), np.int64, len(contents))
+        window = np.frombuffer(b"".join(contents) + bytes(MARGIN), np.uint8)
+        return cls(window, np.cumsum(lengths) - lengths, lengths, *(np.array(column, np.int64) for column in columns))
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def rows(self, which: slice) -> "States":
+        columns = (self.begins, self.lengths, self.topics, self.partitions, self.zxids, self.positions)
+        return States(self.window, *(column[which] for column in columns))
+
+    def content(self, number: int) -> bytes:
+        begin = int(self.begins[number])
+        return self.window[begin : begin + int(self.lengths[number])].tobytes()
 
 
 @dataclass
 class Topics:
     """Some topics, each whole, in the order they were read: what lies in parallel lists belongs together.
 
-    `positions` of live znodes are -1. `state_topics`: index into `names`.
+    `positions` of live znodes are -1. `states`: in the order of their topics. `waiting`: rows of states that are to follow.
     """
 
     names: list[str] = field(default_factory=list)
     contents: list[bytes] = field(default_factory=list)
     zxids: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
-    state_topics: list[int] = field(default_factory=list)
-    state_partitions: list[int] = field(default_factory=list)
-    states: list[bytes] = field(default_factory=list)
-    state_zxids: list[int] = field(default_factory=list)
-    state_positions: list[int] = field(default_factory=list)
+    states: list[States] = field(default_factory=list)
+    waiting: list[tuple[bytes, int, int, int, int]] = field(default_factory=list)
+    of_last: int = 0
+    """States of the last topic; so many more may come that nothing is to be taken for each of them."""
+    count: int = 0
+    """Of all states."""
 
     @property
     def whole_count(self) -> int:
         """Of the znodes that `taken` would take."""
-        last, states = self._whole()
-        return last + states
+        return max(len(self.names) - 1, 0) + self.count - self.of_last
 
-    def _whole(self) -> tuple[int, int]:
-        last = max(len(self.names) - 1, 0)
-        return last, bisect_left(self.state_topics, last)
+    def add_topics(self, names: list[str], contents: list[bytes], zxids: list[int], positions: list[int]) -> None:
+        self.names += names
+        self.contents += contents
+        self.zxids += zxids
+        self.positions += positions
+        self.of_last = 0 if names else self.of_last
+
+    def add_state(self, content: bytes, partition: int, zxid: int, position: int) -> None:
+        """Of the last topic."""
+        self.waiting.append((content, len(self.names) - 1, partition, zxid, position))
+        self.of_last += 1
+        self.count += 1
+
+    def add_states(self, states: States) -> None:
+        self.states.append(states)
+        self.of_last += int((states.topics == len(self.names) - 1).sum())
+        self.count += len(states)
 
     def taken(self) -> "Topics":
         """All but the last one, whose states may still come: it stays."""
-        last, states = self._whole()
-        columns = self._columns()
-        taken = Topics(*(column[: last if number < 4 else states] for number, column in enumerate(columns)))
-        for number, column in enumerate(columns):
-            del column[: last if number < 4 else states]
-        self.state_topics[:] = [0] * len(self.state_topics)
+        last, parts = max(len(self.names) - 1, 0), self.all_states()
+        cuts = [int(np.searchsorted(part.topics, last)) for part in parts]
+        whole = [part.rows(slice(cut)) for part, cut in zip(parts, cuts, strict=True)]
+        taken = Topics(self.names[:last], self.contents[:last], self.zxids[:last], self.positions[:last], whole)
+        del self.names[:last], self.contents[:last], self.zxids[:last], self.positions[:last]
+        left = [part.rows(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True) if cut < len(part)]
+        self.states = [replace(part, topics=np.zeros(len(part), np.int64)) for part in left]
+        self.count = self.of_last
         return taken
 
-    def _columns(self) -> tuple[list[Any], ...]:
-        """Those of topics first, four of them."""
-        of_topics = (self.names, self.contents, self.zxids, self.positions)
-        return (
-            *of_topics,
-            self.state_topics,
-            self.state_partitions,
-            self.states,
-            self.state_zxids,
-            self.state_positions,
-        )
+    def all_states(self) -> list[States]:
+        if self.waiting:
+            self.states.append(States.of(*zip(*self.waiting, strict=True)))
+            self.waiting = []
+        return self.states
+
+    def of_states(self, column: Callable[[States], Ints]) -> Ints:
+        return np.concatenate([np.zeros(0, np.int64), *map(column, self.all_states())])
 
 
 @dataclass(frozen=True)
@@ -137,31 +166,20 @@ def assigned_of(found: Topics, unread: list[Unread]) -> Assigned:
 
 
 def _assigned_quickly(found: Topics, unread: list[Unread]) -> Assigned | None:
-    """`None` where one of the topics only seems to have Kafka's spelling, or names a partition twice: the last counts then."""
+    """`None` where one of the topics names a partition twice: the last counts then."""
     known = len(unread)
-    try:
-        assigned = _assigned_slowly(found, _in_kafkas_spelling, unread)
-    except pa.ArrowInvalid:
-        assigned = None
-    if assigned is None or not _has_each_once(assigned):
+    assigned = _assigned_slowly(found, _in_kafkas_spelling, unread)
+    ordered = np.sort(keys_of(assigned.topics, assigned.partitions))
+    if bool((ordered[1:] == ordered[:-1]).any()):
         del unread[known:]
         return None
     return assigned
 
 
-def _has_each_once(assigned: Assigned) -> bool:
-    if len(assigned.topics) != len(assigned.partitions) or bool((assigned.partitions < 0).any()):
-        return False
-    if assigned.replicas.null_count or assigned.replicas.values.null_count:
-        return False
-    ordered = np.sort(keys_of(assigned.topics, assigned.partitions))
-    return not bool((ordered[1:] == ordered[:-1]).any())
-
-
 def _assigned_slowly(found: Topics, quickly: Callable[[bytes], tuple[str, bytes] | None], unread: list[Unread]) -> Assigned:
     ids: list[bytes | None] = [None] * len(found.names)
     moving: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-    lines: list[bytes] = []
+    bodies: list[bytes] = []
     counts = np.zeros(len(found.names), np.int64)
     for number, content in enumerate(found.contents):
         try:
@@ -172,11 +190,10 @@ def _assigned_slowly(found: Topics, quickly: Callable[[bytes], tuple[str, bytes]
             unread.append(Unread(path, str(error), found.positions[number], is_without_id(content)))
             continue
         if body:
-            lines.append(body)
-            counts[number] = body.count(b"\n") + 1
-    table = _parsed(b"\n".join(lines), ASSIGNMENT)
-    partitions: Ints = whole(table["p"].fill_null(-1)).to_numpy()
-    return Assigned(ids, np.repeat(np.arange(len(counts)), counts), partitions, whole(table["r"]), moving)
+            bodies.append(body)
+            counts[number] = body.count(b'":')
+    partitions, replicas = lists_by_key(b",".join(bodies))
+    return Assigned(ids, np.repeat(np.arange(len(counts)), counts), partitions, replicas, moving)
 
 
 def is_without_id(content: bytes) -> bool:
@@ -189,14 +206,11 @@ def _never(_: bytes) -> tuple[str, bytes] | None:
 
 
 def _in_kafkas_spelling(content: bytes) -> tuple[str, bytes] | None:
-    """The id, and a line for each partition: `{"p":0,"r":[1,2]}`."""
+    """The id, and the partitions as they stand there."""
     found = KAFKAS_SPELLING.fullmatch(content)
     if found is None or found["id"] is None or found["partitions"] is None:
         return None
-    body = found["partitions"]
-    if not body:
-        return found["id"].decode(), b""
-    return found["id"].decode(), b'{"p":' + body[1:].replace(b'],"', b']}\n{"p":').replace(b'":[', b',"r":[') + b"}"
+    return found["id"].decode(), found["partitions"]
 
 
 def _spelt_otherwise(
@@ -212,8 +226,8 @@ def _spelt_otherwise(
     for partition in adding.keys() | removing.keys():
         moves = (sorted(set(adding.get(partition, []))), sorted(set(removing.get(partition, []))))
         moving[number, partition] = moves
-    lines = (json.dumps({"p": partition, "r": assigned}).encode() for partition, assigned in replicas.items())
-    return str(told["topic_id"]), b"\n".join(lines)
+    body = json.dumps(replicas, separators=(",", ":"))
+    return str(told["topic_id"]), body[1:-1].encode()
 
 
 def _replicas_by_partition(value: object, key: str) -> dict[int, list[int]]:
@@ -231,40 +245,38 @@ def _is_list_of_ints(value: object) -> bool:
 
 def states_of(found: Topics, unread: list[Unread]) -> tuple[pa.Table, Ints]:
     """Rows of `STATE`, and of which of the states they are: those that can be read, and are not empty."""
-    told = [number for number, content in enumerate(found.states) if content]
-    quick = [number for number in told if KAFKAS_STATE.fullmatch(found.states[number])]
-    table = _states_quickly(found, quick)
-    if table is None:
-        return _states_one_by_one(found, told, unread)
-    if len(quick) == len(told):
-        return table, np.array(quick, np.int64)
-    others, read = _states_one_by_one(found, sorted(set(told) - set(quick)), unread)
-    return pa.concat_tables([table, others]), np.append(np.array(quick, np.int64), read)
+    tables, read, before = [STATE.empty_table()], [np.zeros(0, np.int64)], 0
+    for states in found.all_states():
+        for table, rows in _tables_of(states, found.names, unread):
+            tables.append(table)
+            read.append(rows + before)
+        before += len(states)
+    return pa.concat_tables(tables), np.concatenate(read)
 
 
-def _states_quickly(found: Topics, quick: Sequence[int]) -> pa.Table | None:
-    """`None` where one of the states lacks a key, or has one twice: the last counts then."""
-    try:
-        table = _parsed(b"\n".join([found.states[number] for number in quick]), STATE)
-    except pa.ArrowInvalid:
-        return None
-    return table if len(table) == len(quick) and not _has_nulls(table) else None
+def _tables_of(states: States, names: list[str], unread: list[Unread]) -> Iterator[tuple[pa.Table, Ints]]:
+    left, odd = np.flatnonzero(states.lengths), np.zeros(0, np.int64)
+    for _ in range(MOST_LAYOUTS):
+        layout = Layout.of(states.content(int(left[0]))) if len(left) else None
+        if layout is None:
+            left, odd = left[1:], np.append(odd, left[:1])
+            continue
+        table, rows = layout.read(states.window, states.begins[left], states.lengths[left])
+        yield table, left[rows]
+        left = np.delete(left, rows)
+    yield _states_one_by_one(states, names, np.append(odd, left).tolist(), unread)
 
 
-def _has_nulls(table: pa.Table) -> bool:
-    return any(table[name].null_count for name in STATE.names[:3]) or bool(pc.list_flatten(table["isr"]).null_count)
-
-
-def _states_one_by_one(found: Topics, which: Sequence[int], unread: list[Unread]) -> tuple[pa.Table, Ints]:
+def _states_one_by_one(states: States, names: list[str], which: Sequence[int], unread: list[Unread]) -> tuple[pa.Table, Ints]:
     told, read = [], []
     for number in which:
         try:
-            told.append(_state(found.states[number]))
+            told.append(_state(states.content(number)))
             read.append(number)
         except ValueError as error:
-            topic, partition = found.names[found.state_topics[number]], found.state_partitions[number]
+            topic, partition = names[states.topics[number]], states.partitions[number]
             path = f"/brokers/topics/{topic}/partitions/{partition}/state"
-            unread.append(Unread(path, str(error), found.state_positions[number]))
+            unread.append(Unread(path, str(error), int(states.positions[number])))
     return pa.Table.from_pylist(told, schema=STATE), np.array(read, np.int64)
 
 
@@ -275,14 +287,6 @@ def _state(content: bytes) -> dict[str, Any]:
     if not _is_list_of_ints(state["isr"]) or not _is_list_of_ints(numbers):
         raise ValueError("lacks leader, leader_epoch or isr, or has something else than numbers in them")
     return state
-
-
-def _parsed(lines: bytes, schema: pa.Schema) -> pa.Table:
-    if not lines:
-        return schema.empty_table()
-    options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    reading = pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-    return pyarrow.json.read_json(pa.BufferReader(lines), read_options=reading, parse_options=options)
 
 
 def keys_of(topics: Ints, partitions: Ints) -> Ints:

@@ -3,11 +3,11 @@ of their paths. A node's path is only looked at by itself where that does not se
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from spark.codec.zookeeper_snapshot import Flags, Nodes, Positions
+from spark.codec.octets import Positions, stands_at
+from spark.codec.zookeeper_snapshot import Flags, Nodes
 
 STATE, PARTITIONS = b"/state", b"/partitions/"
 MOST_DIGITS = 10
@@ -46,7 +46,7 @@ def starts_with(nodes: Nodes, prefix: bytes) -> Flags:
     """And goes on after it."""
     found: Flags = nodes.path_length > len(prefix)
     longer = np.flatnonzero(found)
-    found[longer] = _equal(nodes, nodes.path[longer], prefix)
+    found[longer] = stands_at(nodes.window, nodes.path[longer], prefix)
     return found
 
 
@@ -63,22 +63,12 @@ def partition_numbers(nodes: Nodes, topic_lengths: Positions) -> Positions:
         numbers += np.where(is_open, digit * 10**place, 0)
         digits += is_open
     is_place = nodes.path_length == topic_lengths + len(PARTITIONS) + digits + len(STATE)
-    is_right = is_place & (digits > 0) & _equal(nodes, np.maximum(ends - digits - len(PARTITIONS), 0), PARTITIONS)
+    is_right = is_place & (digits > 0) & stands_at(nodes.window, np.maximum(ends - digits - len(PARTITIONS), 0), PARTITIONS)
     return np.where(is_right, numbers, -1)
 
 
 def _ends_with_state(nodes: Nodes) -> Flags:
     found: Flags = nodes.path_length >= len(STATE)
     longer = np.flatnonzero(found)
-    found[longer] = _equal(nodes, (nodes.path + nodes.path_length - len(STATE))[longer], STATE)
+    found[longer] = stands_at(nodes.window, (nodes.path + nodes.path_length - len(STATE))[longer], STATE)
     return found
-
-
-def _equal(nodes: Nodes, at: Positions, text: bytes) -> Flags:
-    """Compared from the end: what is common to many is in front."""
-    equal: Any = np.ones(len(at), np.bool_)
-    for place in range(len(text) - 1, -1, -1):
-        equal &= nodes.window[at + place] == text[place]
-        if not equal.any():
-            break
-    return np.asarray(equal)

@@ -133,10 +133,7 @@ class Gathered:
     def _add_topic(self, topic: str, data: bytes, mzxid: int, position: int) -> None:
         if topic in self.left_out:
             return
-        self.topics.names.append(topic)
-        self.topics.contents.append(data)
-        self.topics.zxids.append(mzxid)
-        self.topics.positions.append(position)
+        self.topics.add_topics([topic], [data], [mzxid], [position])
 
     def _add_state(self, topic: str, number: str, data: bytes, mzxid: int, position: int) -> None:
         """Not of a topic that is left out, or that went away while the tree was read; nor of what is no partition's number:
@@ -144,11 +141,7 @@ class Gathered:
         """
         if not self.topics.names or self.topics.names[-1] != topic or not _is_partition(number):
             return
-        self.topics.state_topics.append(len(self.topics.names) - 1)
-        self.topics.state_partitions.append(int(number))
-        self.topics.states.append(data)
-        self.topics.state_zxids.append(mzxid)
-        self.topics.state_positions.append(position)
+        self.topics.add_state(data, int(number), mzxid, position)
 
     def _add_other(self, parts: list[str], data: bytes, mzxid: int, position: int) -> None:
         origin = (self.reading.segment, position, mzxid)

@@ -18,10 +18,11 @@ import numpy as np
 
 from domain.drift.digests import Digester
 from domain.errors import Permanent
-from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, Positions, boundary_from, ensure_intact, frame_of, opened
+from spark.codec.octets import Positions
+from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, boundary_from, ensure_intact, frame_of, opened
 from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows, Split
-from spark.sources.topic_znodes import MOST_PARTITION
+from spark.sources.topic_znodes import MOST_PARTITION, States
 from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_regions import partition_numbers, regions_of, topics_folder
 from spark.sources.zookeeper_rows import Gathered, Notes
@@ -118,21 +119,16 @@ class _Columns:
         is_kept = np.array([name not in left_out for name in names], np.bool_)
         slots = np.where(is_kept, len(topics.names) + np.cumsum(is_kept) - 1, -1)
         kept = nodes.taken(is_kept)
-        topics.names += [name for name in names if name not in left_out]
-        topics.contents += kept.contents()
-        topics.zxids += kept.modified_zxids().tolist()
-        topics.positions += kept.begin.tolist()
+        kept_names = [name for name in names if name not in left_out]
+        topics.add_topics(kept_names, kept.contents(), kept.modified_zxids().tolist(), kept.begin.tolist())
         return np.append(self._slot, slots), np.append(self._length, nodes.path_length)
 
     def _add_states(self, nodes: Nodes, slots: Positions, lengths: Positions) -> None:
         topics, numbers = self._gathered.topics, partition_numbers(nodes, lengths)
         is_kept = (slots >= 0) & (numbers >= 0) & (numbers <= MOST_PARTITION)
         kept = nodes.taken(is_kept)
-        topics.state_topics += slots[is_kept].tolist()
-        topics.state_partitions += numbers[is_kept].tolist()
-        topics.states += kept.contents()
-        topics.state_zxids += kept.modified_zxids().tolist()
-        topics.state_positions += kept.begin.tolist()
+        columns = (slots[is_kept], numbers[is_kept], kept.modified_zxids(), kept.begin)
+        topics.add_states(States(kept.window, kept.data, kept.data_length, *columns))
 
     def _add_others(self, nodes: Nodes) -> None:
         columns = (nodes.paths(), nodes.contents(), nodes.modified_zxids().tolist(), nodes.begin.tolist())

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 from domain.drift.normalise import uuid_text
 from spark.rows import schema_of
+from spark.sources.state_layout import STATE
 from spark.sources.topic_znodes import ROW, Assigned, Ints, Topics, Unread, assigned_of, keys_of, states_of, whole
 
 
@@ -47,6 +47,9 @@ def _told(states: pa.Table, at: Ints, replicas: pa.Array, is_before_dual_write: 
     """Leader, in-sync replicas, epoch and recovery. A partition without a state has what Kafka's copy gives it: all replicas
     in sync, the first leads, epochs 0. In dual write Kafka keeps states: one that is missing is nothing, and so differs.
     """
+    if len(at) == len(states) and bool((at == np.arange(len(at))).all()):
+        leader, epoch, isr, recovery = (whole(states[name]) for name in STATE.names)
+        return [leader, sorted_sets(isr), epoch, recovery]
     has = pa.array(at >= 0)
     picked = states.take(pa.array(np.where(at >= 0, at, 0), mask=at < 0))
     told = [
@@ -69,15 +72,15 @@ def _partitions(found: Topics, assigned: Assigned, read: Ints, at: Ints, told: l
         *_moving(assigned),
         *told,
         pa.repeat(segment, len(assigned.partitions)),
-        _either(at, found.state_positions, znode, found.positions, assigned.topics),
-        _either(at, found.state_zxids, znode, found.zxids, assigned.topics),
+        _either(at, found.of_states(lambda s: s.positions), znode, found.positions, assigned.topics),
+        _either(at, found.of_states(lambda s: s.zxids), znode, found.zxids, assigned.topics),
     )
     return record_batch("partition", columns)
 
 
 def _match(found: Topics, assigned: Assigned, read: Ints) -> Ints:
     """For each partition the row of its state, -1 without one."""
-    topics, partitions = np.array(found.state_topics, np.int64)[read], np.array(found.state_partitions, np.int64)[read]
+    topics, partitions = (found.of_states(column)[read] for column in (lambda s: s.topics, lambda s: s.partitions))
     known, wanted = keys_of(topics, partitions), keys_of(assigned.topics, assigned.partitions)
     if len(known) == len(wanted) and bool((known == wanted).all()):
         return np.arange(len(known))
@@ -88,8 +91,8 @@ def _match(found: Topics, assigned: Assigned, read: Ints) -> Ints:
     return np.where(is_there, row, -1)
 
 
-def _either(at: Ints, of_states: list[int], znode: Ints, of_topics: list[int], topics: Ints) -> Ints:
-    states = np.array(of_states or [-1], np.int64)[znode]
+def _either(at: Ints, of_states: Ints, znode: Ints, of_topics: list[int], topics: Ints) -> Ints:
+    states = (of_states if len(of_states) else np.array([-1]))[znode]
     return np.where(at >= 0, states, np.array(of_topics, np.int64)[topics] if of_topics else states)
 
 

@@ -39,7 +39,8 @@ from playground.ports import PortLease
 from playground.seed import Topic, create_topics
 from playground.wire_requests import Quota, alter_quotas, set_default_broker_configs
 from playground.zookeeper_files import Trimmings, in_file_order, snapshot_bytes, state_json, topic_json
-from spark.codec.zookeeper_snapshot import big_endian, frame_of, nodes_from, opened
+from spark.codec.octets import numbers_at
+from spark.codec.zookeeper_snapshot import frame_of, nodes_from, opened
 from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows
 from spark.sources.zookeeper_rows import Notes, rows_of
@@ -192,7 +193,7 @@ def decoded(snapshot: Path) -> dict[str, tuple[bytes | int, ...]]:
             (44, ">i8"),
             (52, ">i8"),
         )
-        stats = zip(*(big_endian(nodes.window, nodes.stat + place, form).tolist() for place, form in offsets), strict=True)
+        stats = zip(*(numbers_at(nodes.window, nodes.stat + place, form).tolist() for place, form in offsets), strict=True)
         for path, data, stat in zip(nodes.paths(), nodes.contents(), stats, strict=True):
             found[path.decode()] = (data, *stat)
         at = nodes.stop

@@ -226,6 +226,31 @@ def test_a_state_is_what_pythons_reader_makes_of_it(content: bytes) -> None:
         assert len(notes.not_read) == 1
 
 
+@settings(deadline=None)
+@given(
+    st.sampled_from([0, 7, 12345678, 123456789, 1234567890, 2**31 - 1, 2**31, 99999999999, -1, -(2**31), -(2**31) - 1]),
+    st.lists(st.integers(-3, 2**31 + 1), max_size=5),
+    st.integers(0, 90),
+    st.sampled_from([b"", b"0", b"9", b"-", b",", b"]", b"}", b"1,", b" ", b"00000000000000000000"]),
+    st.integers(0, 2),
+)
+def test_a_state_among_others_of_its_layout(number: int, isr: list[int], place: int, more: bytes, fewer: int) -> None:
+    """Whatever is changed in it: read as Python's reader reads it, or named."""
+    known = state_json(1, [1, 2, 3], 6)
+    whole = json.dumps({**json.loads(known), "leader_epoch": number, "isr": isr}, separators=(",", ":")).encode()
+    content = whole[:place] + more + whole[place + fewer :]
+    notes = Notes()
+    znodes = [topic("t", {0: [1], 1: [1], 2: [1]}), *(state("t", n, told) for n, told in enumerate((known, content, known)))]
+    found = partition_of(znodes, notes=notes)
+    assert found[0][1:] == found[2][1:] == ([1], [], [], 1, [1, 2, 3], 6, 0)
+    try:
+        told = topic_znodes._state(content)
+    except ValueError:
+        assert len(notes.not_read) == 1
+    else:
+        assert found[1][4:] == (told["leader"], sorted(set(told["isr"])), told["leader_epoch"], told["leader_recovery_state"])
+
+
 def test_keys_that_come_twice() -> None:
     """The last one counts, as for Kafka."""
     twice = b'{"controller_epoch":1,"leader":1,"leader":2,"version":1,"leader_epoch":3,"isr":[1],"isr":[2]}'
