@@ -20,6 +20,7 @@ from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
 from playground.progress import wait_while_working
+from spark.session.classes import dump, union_of
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -52,33 +53,8 @@ def _make(runtime: Runtime, archive: Path) -> None:
         merged = Path(folder) / "classes.txt"
         merged.write_text("\n".join(union_of(sorted(lists.iterdir()))) + "\n", encoding="utf-8")
         fresh = archive.with_suffix(".new")
-        _dump(runtime, merged, fresh)
+        dump(runtime.java_home, merged, runtime.kafka.class_path, fresh)
         fresh.replace(archive)
-
-
-def union_of(lists: list[Path]) -> list[str]:
-    """Each class once, in order of first appearance; comments, and classes made at run time, are left out."""
-    lines = (line for path in lists for line in path.read_text(encoding="utf-8").splitlines())
-    names = (line.split(" id:")[0] for line in lines if not line.startswith("#") and " source:" not in line)
-    return list(dict.fromkeys(names))
-
-
-def _dump(runtime: Runtime, merged: Path, archive: Path) -> None:
-    subprocess.run(
-        [
-            f"{runtime.java_home}/bin/java",
-            "-XX:+UseSerialGC",
-            "-Xshare:dump",
-            f"-XX:SharedClassListFile={merged}",
-            f"-XX:SharedArchiveFile={archive}",
-            "-Xlog:cds=off",
-            "-cp",
-            runtime.kafka.class_path,
-        ],
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
 
 
 def _run_every_kind(runtime: Runtime, folder: Path) -> None:

@@ -18,6 +18,9 @@ LOCK = "requirements-checks.lock"
 """Made with the first lock as its constraint, so where they have a package in common it is in the same version."""
 
 
+MAKE_ARCHIVE = "from spark.session.classes import make_archive; make_archive()"
+
+
 class ChecksSetup:
     """PySpark for one checkout. `setup` has been run."""
 
@@ -32,6 +35,11 @@ class ChecksSetup:
         return self._venv / f"checks-{hashlib.sha256((self._checkout / LOCK).read_bytes()).hexdigest()[:12]}"
 
     @property
+    def _archive(self) -> Path:
+        """Spark's classes (`spark.session.classes`): the last that is made."""
+        return self.folder / "keeperless-spark.jsa"
+
+    @property
     def _pointer(self) -> Path:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         return self._venv / "lib" / version / "site-packages" / "keeperless-checks.pth"
@@ -43,15 +51,17 @@ class ChecksSetup:
         with only_one(self._checkout / ".tools" / "setup-checks.lock"):
             if self.is_done():
                 return
-            self._install()
+            if not self.folder.is_dir():
+                self._install()
             self._point()
             self._remove_others()
+            self._make_class_archive()
             say(f"Ready. PySpark is in {self.folder}.")
 
     def is_done(self) -> bool:
         """No process, no network."""
         try:
-            return self._pointer.read_text(encoding="utf-8").strip() == str(self.folder) and self.folder.is_dir()
+            return self._pointer.read_text(encoding="utf-8").strip() == str(self.folder) and self._archive.exists()
         except OSError:
             return False
 
@@ -71,6 +81,11 @@ class ChecksSetup:
         fresh = self._pointer.with_suffix(".new")
         fresh.write_text(f"{self.folder}\n", encoding="utf-8")
         fresh.replace(self._pointer)
+
+    def _make_class_archive(self) -> None:
+        say("Preparing a class archive, so that Spark starts in half the time (once, about 30 s)")
+        make = [str(self._setup.python), "-c", f"import sys; sys.path.insert(0, {str(self._checkout)!r}); {MAKE_ARCHIVE}"]
+        self._setup.call(make, "the class archive of Spark could not be made")
 
     def _remove_others(self) -> None:
         for other in self._venv.glob("checks-*"):

@@ -153,9 +153,9 @@ class Setup:
             raise SetupError(
                 f"{sys.executable} has no venv with pip. Install it (Debian and Ubuntu: python{version}-venv), or install uv"
             )
-        self._call([sys.executable, "-m", "venv", str(partial)], "a tool environment for uv could not be made")
+        self.call([sys.executable, "-m", "venv", str(partial)], "a tool environment for uv could not be made")
         pip = [str(partial / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        self._call([*pip, "--only-binary=:all:", "--require-hashes", "-r", str(UV_LOCK)], f"uv could not be fetched. {NETWORK}")
+        self.call([*pip, "--only-binary=:all:", "--require-hashes", "-r", str(UV_LOCK)], f"uv could not be fetched. {NETWORK}")
         (partial / "bin" / "uv").replace(partial / "uv")
         for leftover in ("bin", "lib", "lib64", "include", "share", "pyvenv.cfg"):
             _remove(partial / leftover)
@@ -177,7 +177,7 @@ class Setup:
         _remove(self._venv)
         # The full path of an interpreter: uv cannot use the shims that version managers put on PATH.
         command = [uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(self._venv)]
-        self._call(command, "the environment .venv could not be made")
+        self.call(command, "the environment .venv could not be made")
 
     def _is_venv_usable(self) -> bool:
         """An interpreter of the wanted version answers from there. It does not when it was uninstalled since."""
@@ -192,9 +192,9 @@ class Setup:
         pip = [uv, "--quiet", "pip"]
         place = ["--python", str(self.python)]
         lock = str(self._checkout / "requirements.lock")
-        self._call([*pip, "sync", *place, "--require-hashes", lock], f"the packages could not be installed. {NETWORK}")
+        self.call([*pip, "sync", *place, "--require-hashes", lock], f"the packages could not be installed. {NETWORK}")
         project = ["--no-deps", "--no-build-isolation", "--editable", str(self._checkout)]
-        self._call([*pip, "install", *place, *project], "the project itself could not be installed")
+        self.call([*pip, "install", *place, *project], "the project itself could not be installed")
 
     # ---- 4. what is not a package ----
 
@@ -215,9 +215,9 @@ class Setup:
     def call_uv(self, arguments: Sequence[str], failure: str) -> None:
         """uv, for what else has packages of its own in `.venv`."""
         self._environment = self.tool_environment()
-        self._call([self.uv(), *arguments], failure)
+        self.call([self.uv(), *arguments], failure)
 
-    def _call(self, command: Sequence[str], failure: str) -> None:
+    def call(self, command: Sequence[str], failure: str) -> None:
         """A tool, told to be quiet. When it fails its own words stand above ours."""
         done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, cwd=self._checkout, env=self._environment)
         if done.returncode != 0:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from activities.ports.checks import Claimed, Comparison, KeptRows, TellProgress
 from activities.ports.zookeeper import Captured, CapturedZnode
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
-from domain.drift.report import CheckResult
+from domain.drift.report import CheckName, CheckResult
 from domain.errors import Permanent, Superseded, Transient
 from domain.quorum_log.metadata_log import EndOfCopy
 from spark.conclude import Measured, conclude
@@ -48,6 +49,14 @@ ENDED = "the check was ended"
 class Spark(Protocol):
     """Spark as this adapter needs it."""
 
+    def session_of(self, migration_id: str) -> str:
+        """The migration's session, or the name of a new one, which is made ready meanwhile."""
+
+    def leave(self, migration_id: str) -> None:
+        """Its session may end."""
+
+    def is_ready(self, session: str) -> bool: ...
+
     async def run(self, job: CheckJob, session: str, on_progress: OnProgress) -> CheckResult:
         """`on_progress` is called in any thread. Cancelled, it ends what it has begun there."""
 
@@ -60,6 +69,13 @@ class EngineRunner:
     def __init__(self, digest_key: str, encoder_secret: str | None = None, spark: Spark | None = None) -> None:
         self._digest_key, self._encoder_secret, self._spark = digest_key, encoder_secret, spark
         self._log = structlog.get_logger()
+
+    def session_of(self, migration_id: str) -> str:
+        return str(uuid4()) if self._spark is None else self._spark.session_of(migration_id)
+
+    def leave(self, migration_id: str) -> None:
+        if self._spark is not None:
+            self._spark.leave(migration_id)
 
     async def interrupt(self, session: str) -> None:
         """Where Spark is away nothing runs there that could be ended, and this attempt does not use it."""
@@ -134,8 +150,10 @@ class EngineRunner:
 
     async def _run_on_spark(self, job: CheckJob, session: str, tell: OnProgress) -> CheckResult | None:
         """`None`: Spark is away, or will not do it, which never closes the way. Where the input is what it cannot read, the
-        local engine says so as well."""
-        if self._spark is None:
+        local engine says so as well. The next restart waits for the comparison of the copy, so it does not wait for a Spark
+        that is still starting: before the end it compares all of both sides.
+        """
+        if self._spark is None or (job.check is CheckName.COPY and not self._spark.is_ready(session)):
             return None
         try:
             return await self._spark.run(job, session, tell)

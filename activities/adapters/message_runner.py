@@ -19,8 +19,8 @@ from spark.engine.progress import Progress
 
 T = TypeVar("T")
 
-TASKS = 16
-"""Tasks of Spark's that rows are spread over. Few: a batch is 100 bytes of memory."""
+MOST_TASKS, BYTES_OF_A_TASK = 16, 1 << 20
+"""Tasks of Spark's that rows are spread over. Few: a batch is 100 bytes of memory, and less in a file."""
 
 
 class SparkSessions(Protocol):
@@ -60,7 +60,9 @@ def _run_on_spark(asked: MessageComparison, on_progress: TellProgress, session: 
     def tell(progress: Progress) -> None:
         on_progress(progress.words, progress.done, progress.total)
 
-    return run(asked, partial(compare_on_spark, session, TASKS, tell), "spark")
+    size = sum(file.stat().st_size for file in (*asked.before_batches, *asked.after_batches))
+    tasks = min(1 + size // BYTES_OF_A_TASK, MOST_TASKS)
+    return run(asked, partial(compare_on_spark, session, tasks, tell), "spark")
 
 
 def _read_walk(broker: int, output: str) -> WalkedNode:

@@ -1,9 +1,10 @@
 """`run_check`: make one check, and publish what was found, once. What a check compares is the kind's of migration, but for
 clients' data (`manifests`).
 
-The first thing that an attempt tells with its heartbeat is the session that it will use. Whoever comes after an attempt that
-died ends what that one has left running, and removes its files, before it begins. One that lives, and was only cut off from
-Temporal, keeps its files until it ends (`workplace`). Who comes late finds the report published.
+The first thing that an attempt tells with its heartbeat is the session that it will use: one for all checks of a migration
+that the same worker makes, because Spark takes seconds for a new one. An attempt that follows one that died ends that
+session, with all that runs in it, and removes the other's files, before it begins. One that lives, and was only cut off from
+Temporal, keeps its files until it ends (`check_directories`). An attempt that comes late finds the report published.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from activities.check_directories import enter, sweep
 from activities.check_heartbeat import Beat
 from activities.claims import registered
 from activities.comparison.manifests import compare_with_baseline, keep_baseline
-from activities.ports.checks import MOST_SESSIONS, CheckAttempt, CheckRunner, MessageRunner, session_of
+from activities.ports.checks import CheckAttempt, CheckRunner, MessageRunner
 from activities.ports.ports import Ports
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
@@ -44,22 +45,25 @@ class Checking:
             raise Permanent(f"check {request.check}: this worker makes {', '.join((*own, *CLIENT_DATA))} only")
         beat = Beat()
         async with beat.beating():
-            session = await self._begin(beat)
-            place = await asyncio.to_thread(enter, self._work, request.report_id, session)
+            owner = request.migration_id or request.report_id
+            session = await self._begin(beat, owner)
+            place = await asyncio.to_thread(enter, self._work, request.report_id, str(uuid4()))
             try:
                 report = await self._report(request, place.directory, session, beat)
                 return _outcome(await self._ports.ledger.add_report(report))
             finally:
                 await asyncio.shield(asyncio.to_thread(place.leave))
+                if request.check is CheckName.END:
+                    self._runner.leave(owner)
 
-    async def _begin(self, beat: Beat) -> str:
-        """A session of our own, told before it is opened, and an end to those of attempts that died, then to their files."""
-        session = str(uuid4())
-        beat.tell(*beat.earlier_sessions, session)
-        left = [session_of(earlier, number) for earlier in beat.earlier_sessions for number in range(1, MOST_SESSIONS + 1)]
-        for done, one in enumerate(left):
-            beat.note(0, "ending what a dead attempt has left on Spark", done, len(left))
+    async def _begin(self, beat: Beat, owner: str) -> str:
+        """The session of our own, told before it is used, and an end to those of attempts that died, then to their files."""
+        for done, one in enumerate(beat.earlier_sessions):
+            beat.note(0, "ending what a dead attempt has left on Spark", done, len(beat.earlier_sessions))
+            beat.tell(*beat.earlier_sessions)
             await self._runner.interrupt(one)
+        session = self._runner.session_of(owner)
+        beat.tell(*beat.earlier_sessions, session)
         await asyncio.to_thread(sweep, self._work)
         beat.tell(session)
         return session

@@ -228,7 +228,7 @@ async def compare_messages(
         not_read=_not_read(earlier, later),
     )
     check.on_progress("comparing the two snapshots", 0, 1)
-    compared = await runner.compare(asked, check.session_of(1), check.on_progress)
+    compared = await runner.compare(asked, check.session, check.on_progress)
     names = {"before": before, "after": now}
     about = {
         side: {"manifest": names[side], "taken_at": manifest.taken_at.isoformat(), "walks": _walks(manifest)}

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
-from uuid import UUID, uuid5
 
 from activities.ports.zookeeper import Captured
 from domain.contracts import CheckRequest
@@ -60,7 +59,13 @@ TellProgress = Callable[[str, int, int], None]
 
 
 class CheckRunner(Protocol):
-    """Makes rows and compares them. A session is one comparison's, by a name (a UUID) that is known before it is opened."""
+    """Makes rows and compares them. A session is one migration's, by a name (a UUID) that is known before it is opened."""
+
+    def session_of(self, migration_id: str) -> str:
+        """The migration's, as long as it can be used; else the name of a new one, which is made ready from now on."""
+
+    def leave(self, migration_id: str) -> None:
+        """Nothing more is asked for the migration: its session may end."""
 
     async def interrupt(self, session: str) -> None:
         """End all that runs in a session, and close it for good. Any number of times; one that never was is fine."""
@@ -111,7 +116,7 @@ class MessageRunner(Protocol):
 @dataclass(frozen=True)
 class CheckAttempt:
     """One attempt at a check. `directory`: where files lie meanwhile, private, empty, and removed by whoever gave it. `note`:
-    takes the number of the look and its progress. `session`: a UUID that is known before anything is opened for the check.
+    takes the number of the look and its progress. `session`: as in `CheckRunner`.
     """
 
     request: CheckRequest
@@ -120,19 +125,6 @@ class CheckAttempt:
     directory: Path
     note: Callable[[int, str, int, int], None]
 
-    def session_of(self, look: int) -> str:
-        """Each look has its own, which whoever knows the attempt's can name: a session is closed for good at its end."""
-        return session_of(self.session, look)
-
     def on_progress(self, stage: str, done: int, total: int) -> None:
         """The progress of a check that looks once."""
         self.note(1, stage, done, total)
-
-
-MOST_SESSIONS = 4
-"""Of one attempt: no check looks more often."""
-
-
-def session_of(session: str, look: int) -> str:
-    """The session of one look of an attempt."""
-    return str(uuid5(UUID(session), str(look)))

@@ -78,7 +78,7 @@ async def compare_copy(ports: Ports, runner: CheckRunner, check: CheckAttempt) -
             tolerated=request.policy.tolerated,
             check=request.check,
         )
-        compared = await runner.compare(asked, check.session_of(1), check.on_progress)
+        compared = await runner.compare(asked, check.session, check.on_progress)
     except Transient as error:
         return await _in_vain(ports, request, str(error), started_at)
     finally:

@@ -86,7 +86,7 @@ class _Looking:
         try:
             asked, cut = await self.taker.take(f"{self.attempt.request.report_id}-{number}", directory)
             self.seconds[f"look {number}: read"] = round(time.monotonic() - begun, 3)
-            compared = await self.runner.compare(asked, self.attempt.session_of(number), partial(self.attempt.note, number))
+            compared = await self.runner.compare(asked, self.attempt.session, partial(self.attempt.note, number))
             self.seconds |= {f"look {number}: {what}": round(took, 3) for what, took in compared.seconds.items()}
             return Look(cut, asked, compared)
         except Transient as error:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from activities.ports.checks import Claimed, Comparison, KeptRows
 from activities.ports.zookeeper import Captured
@@ -36,12 +37,19 @@ class FakeCheckRunner:
     delay: float = 0.0
     asked: list[Comparison] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
+    opened: dict[str, str] = field(default_factory=dict)
     interrupted: list[str] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
     is_comparing: asyncio.Event = field(default_factory=asyncio.Event)
     end: EndOfCopy | None = None
     claims: list[int] = field(default_factory=list)
     not_read: tuple[str, ...] = ()
+
+    def session_of(self, migration_id: str) -> str:
+        return self.opened.setdefault(migration_id, str(uuid4()))
+
+    def leave(self, migration_id: str) -> None:
+        self.opened.pop(migration_id, None)
 
     async def interrupt(self, session: str) -> None:
         self.interrupted.append(session)

@@ -19,7 +19,7 @@ from spark.comparing.compare import Compared
 from spark.conclude import Measured, conclude
 from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.sides import Side, Sources, look_at, publish_all, stage_tasks_of
-from spark.engine.tasks import CompareTask, StageTask, Tick, added, circumstances_of, compare_tasks
+from spark.engine.tasks import NO_ROWS, CompareTask, RowCounts, StageTask, Tick, added, circumstances_of, compare_tasks
 from spark.findings import FINDINGS_SCHEMA, in_order, tolerate
 from spark.job import CheckJob
 from spark.staging import StagedFile
@@ -59,13 +59,13 @@ def _stage_one(task: StageTask, tick: Tick) -> tuple[str, tuple[StagedFile, ...]
     return str(task.directory), task.run("local", tick)
 
 
-def _compare(job: CheckJob, sides: tuple[Side, Side], runner: Runner) -> tuple[dict[str, tuple[int, int, int]], pa.Table]:
+def _compare(job: CheckJob, sides: tuple[Side, Side], runner: Runner) -> tuple[RowCounts, pa.Table]:
     tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, circumstances_of(job))
-    rows: dict[str, tuple[int, int, int]] = {}
+    rows: RowCounts = {}
     findings = [FINDINGS_SCHEMA.empty_table()]
     for outcome in runner("compare", _compare_one, tasks):
         for kind, compared in outcome:
-            rows[kind] = added(rows.get(kind, (0, 0, 0)), compared)
+            rows[kind] = added(rows.get(kind, NO_ROWS), (compared.left, compared.right, compared.equal))
             findings.append(compared.findings)
     return rows, pa.concat_tables(findings)
 

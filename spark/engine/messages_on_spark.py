@@ -17,11 +17,13 @@ from domain.drift.messages import Span
 from spark.codec.segment_manifest import BATCH_SCHEMA
 from spark.comparing.messages import REPLICA, ComparedBatches, compare_batches, span_table
 from spark.engine.progress import OnProgress
-from spark.engine.remote import OUTCOME_SCHEMA, columns_of
+from spark.engine.remote import TOLD_SCHEMA, columns_of
 from spark.engine.watched import watched
 from spark.findings import FINDINGS_SCHEMA
 
 SIDE = "is_after"
+OUTCOME_SCHEMA = pa.schema([*(pa.field(field.name, field.type) for field in FINDINGS_SCHEMA), *TOLD_SCHEMA])
+"""Findings, whose `told` is null, and one row for each task that has nothing but that."""
 
 
 def compare_on_spark(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +21,13 @@ from spark.sources.source import Rows, Source, Split
 from spark.sources.staged import StagedRange, read_manifest
 from spark.staging import Manifest, StagedFile, stage_part
 
-ROWS_PER_TASK = 500_000
+ROWS_PER_TASK = 1_000_000
+"""About as many. A task of Spark's costs 50 to 100 ms, whatever is in it."""
+PIECES_PER_TASK = 2
+"""A piece is in memory as a whole."""
+RowCounts = dict[str, tuple[int, int, int]]
+"""Left, right and equal rows of each kind."""
+NO_ROWS = (0, 0, 0)
 Tick = Callable[[], None]
 """Called between two batches. What it raises ends the task."""
 
@@ -131,15 +138,18 @@ def compare_tasks(left: Path, right: Path, kinds: Sequence[str], when: Circumsta
     """Ranges of buckets of similar size; what is small goes together."""
     manifests = read_manifest(left), read_manifest(right)
     _refuse_journal(left, manifests[0])
-    tasks: list[CompareTask] = []
-    held: list[Piece] = []
-    for kind in kinds:
-        for piece in _pieces(kind, sum(manifest.rows_of(kind) for manifest in manifests)):
-            held.append(piece)
-            if sum(one.rows for one in held) >= ROWS_PER_TASK:
-                tasks.append(CompareTask(left, right, tuple(held), when))
-                held = []
-    return [*tasks, CompareTask(left, right, tuple(held), when)] if held else tasks
+    pieces = [piece for kind in kinds for piece in _pieces(kind, sum(manifest.rows_of(kind) for manifest in manifests))]
+    return [CompareTask(left, right, held, when) for held in _shared_out(pieces)]
+
+
+def _shared_out(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
+    """To tasks of similar size, in order."""
+    ends = list(accumulate(piece.rows for piece in pieces))
+    total = max(1, sum(piece.rows for piece in pieces))
+    count = max(1, round(total / ROWS_PER_TASK))
+    of_pieces = [min(count - 1, int((end - piece.rows / 2) * count / total)) for piece, end in zip(pieces, ends, strict=True)]
+    numbered = zip(of_pieces, pieces, strict=True)
+    return [tuple(piece for _, piece in held) for _, held in groupby(numbered, lambda pair: pair[0])]
 
 
 def _refuse_journal(left: Path, manifest: Manifest) -> None:
@@ -149,12 +159,12 @@ def _refuse_journal(left: Path, manifest: Manifest) -> None:
 
 def _pieces(kind: str, rows: int) -> Iterator[Piece]:
     ranges = 1
-    while ranges * ROWS_PER_TASK < rows and ranges < BUCKETS:
+    while ranges * ROWS_PER_TASK < rows * PIECES_PER_TASK and ranges < BUCKETS:
         ranges *= 2
     width = BUCKETS // ranges
     for at in range(0, BUCKETS, width):
         yield Piece(kind, at, at + width, rows // ranges)
 
 
-def added(one: tuple[int, int, int], compared: Compared) -> tuple[int, int, int]:
-    return one[0] + compared.left, one[1] + compared.right, one[2] + compared.equal
+def added(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int]:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -1,8 +1,8 @@
 """Sessions on a Spark Connect server. Everything here blocks, and grpc has threads of its own: call it from a thread.
 
-One session for each attempt of a check, under an id that is known before it is opened. So whoever comes after an attempt that
-died can end what that one has left running in Spark, and make certain that nothing of it starts any more: a session that was
-released is closed for good, also to a request that was still under way.
+A session has an id that is known before it is opened. So whoever comes after an attempt that died can end what that one has
+left running in Spark, and make certain that nothing of it starts any more: a session that was released is closed for good, also
+to a request that was still under way.
 
 Every client is closed, whatever happens: one that is not asks its server once more when the interpreter exits, and waits ten
 minutes for a server that is dead by then.
@@ -57,16 +57,38 @@ def session(endpoint: Endpoint, session_id: str, tag: str = "") -> Iterator[Spar
     `tag`: operations of this thread carry it, for whoever looks at Spark.
     """
     with translated(endpoint):
-        spark = SparkSession.builder.channelBuilder(_channel(endpoint, session_id)).create()
+        spark = opened(endpoint, session_id)
         try:
-            spark.client.set_retry_policies([_patience()])
-            if not endpoint.has_our_code:
-                ship_code(spark)
-            if tag:
-                spark.addTag(tag)
-            yield spark
+            with tagged(spark, tag):
+                yield spark
         finally:
             spark.stop()
+
+
+def opened(endpoint: Endpoint, session_id: str) -> SparkSession:
+    """A session that whoever has it has to stop. Raises Spark's own errors."""
+    spark = SparkSession.builder.channelBuilder(_channel(endpoint, session_id)).create()
+    try:
+        spark.client.set_retry_policies([_patience()])
+        if not endpoint.has_our_code:
+            ship_code(spark)
+    except BaseException:
+        spark.stop()
+        raise
+    return spark
+
+
+@contextmanager
+def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Operations of this thread carry the tag, if there is one."""
+    if not tag:
+        yield
+        return
+    spark.addTag(tag)
+    try:
+        yield
+    finally:
+        spark.removeTag(tag)
 
 
 def interrupt_attempt(endpoint: Endpoint, session_id: str) -> None:

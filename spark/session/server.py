@@ -89,6 +89,7 @@ class ServerPlan:
     profile: Profile = Profile.SMALL
     python: Path = Path(sys.executable)
     conf: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     @property
     def log(self) -> Path:
@@ -109,6 +110,15 @@ def spark_home() -> Path:
     if found is None or found.origin is None:
         raise Permanent("PySpark is not installed here: install requirements-checks.lock (make setup-checks)")
     return Path(found.origin).parent
+
+
+def class_archive() -> Path:
+    """Where `spark.session.classes` puts it."""
+    return spark_home().parent / "keeperless-spark.jsa"
+
+
+def class_path() -> str:
+    return str(spark_home() / "jars" / "*")
 
 
 def command(plan: ServerPlan) -> list[str]:
@@ -139,10 +149,12 @@ def command(plan: ServerPlan) -> list[str]:
         f"-Xmx{plan.driver_memory}",
         *plan.profile.options,
         *JVM_OPTIONS,
+        *((f"-XX:SharedArchiveFile={class_archive()}", "-Xlog:cds=off") if class_archive().exists() else ()),
+        *plan.options,
         f"-Djava.io.tmpdir={plan.scratch}",
         f"-Dlog4j2.configurationFile={plan.directory / 'log4j2.properties'}",
         *(f"-D{name}={value}" for name, value in conf.items()),
-        *("-cp", str(spark_home() / "jars" / "*"), MAIN_CLASS),
+        *("-cp", class_path(), MAIN_CLASS),
     ]
 
 
@@ -170,7 +182,7 @@ class ConnectServer:
         (plan.directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
         log.truncate(0)
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", UNTIL_THE_OWNER_IS_GONE, "keeperless-spark", *command(plan)],
+            ["/bin/sh", "-c", UNTIL_THE_OWNER_IS_GONE, "keeperless-spark", "nice", *command(plan)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

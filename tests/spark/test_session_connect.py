@@ -14,7 +14,7 @@ from spark.engine.watched import watched
 from spark.session.connect import interrupt_attempt, is_answering, new_session_id, session
 from spark.session.embedded import EmbeddedSpark
 from spark.session.endpoint import Endpoint
-from spark.session.running import run_in_session
+from spark.session.running import OpenSessions
 from spark.session.server import DAEMON
 from tests.spark.slow_jobs import BEAT_SECONDS, TASKS, Beats, Client, RunningJobs
 
@@ -32,7 +32,7 @@ async def test_work_runs_beside_the_event_loop_and_tells_how_far_it_is(endpoint:
         with watched(spark, "beat", seen.append):
             return job(spark)
 
-    assert await run_in_session(endpoint, new_session_id(), watch, "a-tag") == 8
+    assert await OpenSessions().run(endpoint, new_session_id(), watch, "a-tag") == 8
     begun, *told = seen
     assert (begun.stage, begun.done, begun.running) == ("beat", 0, None)
     assert [at.done for at in told] == sorted(at.done for at in told)
@@ -53,7 +53,7 @@ def allowed_seconds(endpoint: Endpoint, jobs: RunningJobs) -> float:
 
 async def test_cancelled_work_is_gone_from_spark_within_a_second(endpoint: Endpoint, beats: Beats, jobs: RunningJobs) -> None:
     session_id = new_session_id()
-    running = asyncio.create_task(run_in_session(endpoint, session_id, beats.job()))
+    running = asyncio.create_task(OpenSessions().run(endpoint, session_id, beats.job()))
     await asyncio.to_thread(beats.wait_for_some)
     assert jobs.count() == 1
     allowed = allowed_seconds(endpoint, jobs)
@@ -79,7 +79,7 @@ async def test_sessions_leave_no_process_behind_and_one_that_lives_goes_on(
     with session(endpoint, new_session_id()) as spark:
         assert beats.job(beats=1)(spark) == 2
         for _ in range(3):
-            await run_in_session(endpoint, new_session_id(), beats.job(beats=1))
+            await OpenSessions().run(endpoint, new_session_id(), beats.job(beats=1))
         found = daemons_of(embedded)
         assert len(found) >= 4, "Spark starts one for each session"
         _, alive = await asyncio.to_thread(psutil.wait_procs, found, 180)

@@ -7,7 +7,8 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,7 @@ from activities.adapters.connected_spark import ConnectedSpark
 from activities.ports.checks import Comparison
 from activities.ports.zookeeper import CapturedZnode
 from domain.drift.normalise import uuid_text
-from domain.drift.report import CheckResult, Verdict
+from domain.drift.report import CheckName, CheckResult, Verdict
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent, Transient
 from domain.quorum_log.record_types import RecordType
@@ -161,6 +162,15 @@ class AwaySpark:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
+    def session_of(self, migration_id: str) -> str:
+        return SESSION
+
+    def leave(self, migration_id: str) -> None:
+        pass
+
+    def is_ready(self, session: str) -> bool:
+        return True
+
     async def run(self, job: Any, session: str, on_progress: Any) -> Any:
         job.out.mkdir()
         (job.out / "half").write_text("written")
@@ -168,6 +178,31 @@ class AwaySpark:
 
     async def interrupt(self, session: str) -> None:
         raise self._error
+
+
+class LateSpark(AwaySpark):
+    """One that is still starting."""
+
+    def is_ready(self, session: str) -> bool:
+        return False
+
+
+async def test_the_next_restart_waits_for_no_spark_that_is_still_starting(tmp_path: Path) -> None:
+    """Kafka's copy is compared here meanwhile. What the gate rests on waits for Spark."""
+    asked: list[CheckName] = []
+
+    class Asked(LateSpark):
+        async def run(self, job: Any, session: str, on_progress: Any) -> Any:
+            asked.append(job.check)
+            return await super().run(job, session, on_progress)
+
+    runner = EngineRunner("env:DIGEST_KEY", spark=Asked(Transient("gone")))
+    job = SimpleNamespace(check=CheckName.COPY, id="1", out=tmp_path / "out")
+    assert await runner._run_on_spark(cast("Any", job), SESSION, lambda _: None) is None
+    assert asked == []
+    job.check = CheckName.METADATA
+    assert await runner._run_on_spark(cast("Any", job), SESSION, lambda _: None) is None
+    assert asked == [CheckName.METADATA]
 
 
 @pytest.mark.parametrize("error", [Transient("gone"), Permanent("no Java for it")])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from playground.jars import KafkaHome
 from playground.jvm import Runtime
-from playground.shared_classes import archive_name, union_of
+from playground.shared_classes import archive_name
+from spark.session.classes import union_of
 
 
 def test_every_class_once_and_nothing_made_at_run_time(tmp_path: Path) -> None:

@@ -17,6 +17,14 @@ UV = """\
 while [ "$1" != --target ]; do shift; done
 mkdir -p "$2/pyspark" && touch "$2/pyspark/__init__.py"
 """
+MAKES_ARCHIVE = """\
+import pyspark
+from pathlib import Path
+
+def make_archive():
+    (Path(pyspark.__file__).parent.parent / "keeperless-spark.jsa").touch()
+"""
+"""Stands for `spark.session.classes`, which needs a real Spark."""
 
 
 @pytest.fixture
@@ -26,6 +34,9 @@ def checkout(tmp_path: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / ".venv")], check=True)
     shutil.copyfile(REPOSITORY / LOCK, checkout / LOCK)
     (checkout / ".tools").mkdir()
+    classes = checkout / "spark" / "session" / "classes.py"
+    classes.parent.mkdir(parents=True)
+    classes.write_text(MAKES_ARCHIVE)
     return checkout
 
 
@@ -91,7 +102,7 @@ def test_interrupted_it_ends_its_tools(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from setup.environment import Setup, told\n"
         f"setup = Setup(Path({str(tmp_path)!r}), dict(PATH='/usr/bin:/bin'))\n"
-        f"sys.exit(told(lambda: setup._call(['sh', '-c', 'echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 60'], '')))"
+        f"sys.exit(told(lambda: setup.call(['sh', '-c', 'echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 60'], '')))"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY) as setting_up:
         deadline = time.monotonic() + 60
