@@ -29,9 +29,9 @@ class Workplace:
             _remove(self.directory)
 
 
-def enter(work: Path, report_id: str, session: str) -> Workplace:
+def enter(work: Path, report_id: str, attempt: str) -> Workplace:
     """A new one. Somebody who sweeps may take it before it is locked: then it is made again."""
-    directory = work / report_id / session
+    directory = work / report_id / attempt
     while True:
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

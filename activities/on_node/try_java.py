@@ -1,9 +1,12 @@
 """Runs on a node's machine: tries whether a JVM would start there with Kafka's jars, and take this file, by the java of a
 process that runs.
 
-    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true, "has_agents": true}' <server.properties
+    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "file": "<sha256>", "has_agents": true, "known": []}' \
+        <server.properties
 
-If the node does not run yet, `pid` is null, and `words` is its command line: java, its class path and Kafka's main class.
+If the node does not run yet, `pid` is null, and `words` is its command line. `file`: of the properties that come by standard
+input; null where none do. What went well is answered as digests (`proven`): of java, its options and jars with the file, and of
+its agents. What is `known` is not tried again.
 
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries
@@ -17,6 +20,7 @@ The answer is one JSON object on standard output. Python 3.7 or later, one file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -26,9 +30,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from activities.on_node.kernel import link, text
+from activities.on_node.kernel import link, names, text
 
 MAIN, VERSION = "kafka.Kafka", ("kafka.Kafka", "--version")
 READ = ("kafka.tools.StorageTool", "info", "-c", "/dev/stdin")
@@ -64,6 +69,9 @@ IS_PLACE_OF_JMX = re.compile(r"-Dcom\.sun\.management\.jmxremote\.(?:port|rmi\.p
 PLACE_OF_JMX = tuple(f"{REMOTE_JMX}jmxremote.{place}" for place in ("port=0", "rmi.port=0", "host=127.0.0.1"))
 UNHEARD = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS")
 """Variables that would give it agents."""
+DIGITS = 24
+OF_PLACES = re.compile(r"[=:,]")
+"""Between what an option names."""
 CLASS_PATH = ("-cp", "-classpath", "--class-path")
 NOISE, MOST_TOLD = re.compile(r"log4j:|SLF4J:|Picked up |OpenJDK .*warning:|\s+at |\s+\.\.\. \d+ more|\s*$"), 3
 
@@ -90,9 +98,15 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
     kept = [word for word in options if KEPT.fullmatch(word) or word in from_files]
     agents = agents_of(options, folder) if request["has_agents"] else {}
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
+    place = [java, *kept, *classes]
+    of_file, of_agents = digest(place, folder, request["file"]), digest([*place, *agents], folder, "agents")
+    if of_agents in request["known"]:
+        agents = {}
+    if of_file in request["known"] and not agents:
+        return answer(java)
     command = [java, *OWN, *kept, *agents, *classes]
-    refused = ended([*command, *READ], folder) if request["has_file"] else None
-    failed = ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
+    refused = ended([*command, *READ], folder) if request["file"] else None
+    failed = ended([*command, *VERSION], folder) if refused or not request["file"] else None
     if failed and files:
         failed += f"; it has options from {', '.join(files)}"
     may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)
@@ -102,6 +116,7 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
         failed=failed,
         agents=", ".join(dict.fromkeys(agents.values())) if are_to_blame else None,
         refused=None if failed else refused,
+        proven=[of_file, *([of_agents] if agents else [])] if not failed and not refused else (),
     )
 
 
@@ -112,10 +127,34 @@ def answer(
     failed: str | None = None,
     agents: str | None = None,
     refused: str | None = None,
+    proven: Sequence[str] = (),
 ) -> dict[str, Any]:
     is_late = refused is not None and refused.startswith(LATE)
     told = {"command": command, "untried": untried, "failed": failed, "agents": agents, "refused": refused}
-    return {**told, "is_late": is_late}
+    return {**told, "is_late": is_late, "proven": list(proven)}
+
+
+def digest(words: Sequence[str], folder: str, what: str | None) -> str:
+    """A digest of all that a trial depends on: the words, every file that is there of those that they may name, java's own, the
+    variables, who tries, and the machine since it was booted.
+    """
+    java = os.path.dirname(os.path.dirname(os.path.realpath(words[0])))  # noqa: PTH120
+    named = [os.path.join(folder, place) for word in words for place in OF_PLACES.split(word) if place]  # noqa: PTH118
+    jars = [f"{place[:-1]}{name}" for place in named if place.endswith("/*") for name in names(place[:-2])]
+    places = [*named, *jars, f"{java}/release", f"{java}/lib/modules"]
+    there = [found for found in map(seen, places) if found is not None]
+    variables = {name: value for name, value in os.environ.items() if name not in UNHEARD}
+    machine = [text("/proc/sys/kernel/random/boot_id"), os.getuid(), os.getgid()]
+    told = [list(words), what, there, variables, machine]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+def seen(path: str) -> list[Any] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return [path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode]
 
 
 def expanded(words: list[str], folder: str) -> tuple[list[str], dict[str, list[str]]]:

@@ -3,8 +3,12 @@ with the overrides of its start command, which Kafka takes before it.
 """
 
 import asyncio
+import hashlib
+import json
+from collections import deque
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from activities.heartbeat import is_at
 from activities.observing.node_survey import run_program
@@ -18,6 +22,11 @@ from domain.diagnosis.machines.start import JavaTrial
 
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
+PROVEN = deque[str](maxlen=400)
+"""Digests of what went well last, as the programs on the nodes' machines made them. Each is of one machine, and names all that
+the trial rests on.
+"""
+MAIN = "kafka.Kafka"
 PROVIDERS = "config.providers"
 OWN_PROVIDERS = frozenset(f"org.apache.kafka.common.config.provider.{kind}ConfigProvider" for kind in ("File", "Directory"))
 """They read what lies on the node. Variables a start command may set by itself, and what another provider does who is asked
@@ -34,18 +43,28 @@ async def try_java(
     has_agents: bool = True,
 ) -> JavaTrial:
     """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. `pid`: of the process that runs; without one
-    java is that of the node's environment. Takes a second, with agents half as much again. Raises `CannotLook`, `Transient`.
+    java is that of its start command. Takes a second, with agents half as much again; nothing where the same was tried by this
+    process before, unless the file has values from elsewhere. Raises `CannotLook`, `Transient`.
     """
     overrides = await overrides_of(driver, node, str(pid or ""))
     whole = edit(text or "", overrides.given if text is not None else {})
     foreign = foreign_providers(parse(whole))
     given = "" if text is None or foreign else whole
-    asked = {"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents}
-    command = command_of("try_java", asked | ({"words": words_of(node)} if pid is None else {}))
+    properties = parse(given)
+    asked: dict[str, Any] = {
+        "pid": pid,
+        "kafka_home": node.kafka_home,
+        "file": hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest() if given else None,
+        "has_agents": has_agents,
+        **({"words": words_of(node)} if pid is None else {}),
+    }
     async with AT_ONCE:
+        asked["known"] = () if PROVIDERS in properties else tuple(PROVEN)
         with is_at(f"a JVM of its java is tried beside node {node.id} (process {pid}), and has to end by itself"):
+            command = command_of("try_java", asked)
             answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
     found = JavaTrial.model_validate_json(answer)
+    PROVEN.extend(one for one in json.loads(answer)["proven"] if one not in PROVEN)
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
     if foreign and not found.untried:
         told["untried"] = f"its file has values from {', '.join(foreign)}, which a trial cannot ask: only its java was tried"
@@ -53,10 +72,13 @@ async def try_java(
 
 
 def words_of(node: NodeSpec) -> list[str]:
-    """A command line as the node's would be, of which a trial takes java and class path."""
-    first = node.driver.service.start_command[0]
+    """The node's command line; where that is a script's, one as it would be, of which a trial takes java and class path."""
+    words = [word.replace("{properties}", node.properties_file) for word in node.driver.service.start_command]
+    first = words[0]
+    if PurePosixPath(first).name == "java" and MAIN in words:
+        return words
     java = first if PurePosixPath(first).name == "java" else node.java
-    return [java, "-cp", ":".join(node.further_classes), "kafka.Kafka"]
+    return [java, "-cp", ":".join(node.further_classes), MAIN]
 
 
 def foreign_providers(properties: Mapping[str, str]) -> list[str]:
@@ -77,4 +99,5 @@ async def trials_of(driver: NodeDriver, node: NodeSpec, pid: int, files: Mapping
 
 async def trials_of_new(driver: NodeDriver, node: NodeSpec, files: Mapping[str, str]) -> tuple[JavaTrial, ...]:
     """The same of a node that is to be made, its first file included."""
-    return tuple([await try_java(driver, node, None, s, text, has_agents=False) for s, text in files.items()])
+    first = next(iter(files), None)
+    return tuple([await try_java(driver, node, None, s, text, has_agents=s is first) for s, text in files.items()])

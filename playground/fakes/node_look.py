@@ -67,7 +67,7 @@ def start(machine: FakeMachine) -> Completed:
 
 
 def trial(machine: FakeMachine) -> Completed:
-    return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None} | machine.trial), "")
+    return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None, "proven": []} | machine.trial), "")
 
 
 def _is(arguments: Sequence[str], *names: str) -> bool:

@@ -4,7 +4,9 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +24,11 @@ def a_java(path: Path, script: str) -> Path:
 
 
 def tried(pid: int, kafka_home: Path, *, has_file: bool = False) -> JavaTrial:
-    request = {"pid": pid, "kafka_home": str(kafka_home), "has_file": has_file, "has_agents": True}
-    return JavaTrial.model_validate(try_java.trial(request))
+    return JavaTrial.model_validate(try_java.trial(asked(pid, kafka_home, "digest" if has_file else None)))
+
+
+def asked(pid: int, kafka_home: Path, file: str | None, known: Sequence[str] = ()) -> dict[str, Any]:
+    return {"pid": pid, "kafka_home": str(kafka_home), "file": file, "has_agents": True, "known": known}
 
 
 def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tmp_path: Path) -> None:
@@ -109,6 +114,31 @@ def test_an_agent_is_to_blame_where_java_is_well_without_it(tmp_path: Path) -> N
 LATE = "it had not ended after 2 s"
 
 
+def test_what_went_well_is_tried_again_only_when_something_that_it_rests_on_has_changed(tmp_path: Path) -> None:
+    log, jar, rules = tmp_path / "log", tmp_path / "libs" / "kafka.jar", tmp_path / "rules.yml"
+    java = a_java(tmp_path / "java", f"echo ran >>{log}; echo Found log directory:")
+    jar.parent.mkdir()
+    for file in (jar, rules):
+        file.write_text("one", encoding="utf-8")
+    with standing_for_broker(str(java), f"-javaagent:/jmx-exporter.jar=9404:{rules}") as pid:
+
+        def runs(file: str = "digest") -> int:
+            log.unlink(missing_ok=True)
+            known.extend(try_java.trial(asked(pid, tmp_path, file, known))["proven"])
+            return len(log.read_text().splitlines()) if log.exists() else 0
+
+        known: list[str] = []
+        assert [runs(), runs()] == [1, 0]
+        assert [runs("of another file"), runs("of another file")] == [1, 0]
+        jar.write_text("replaced", encoding="utf-8")
+        assert [runs(), runs()] == [1, 0]
+        rules.write_text("replaced", encoding="utf-8")
+        assert [runs(), runs()] == [1, 0]
+        a_java(java, f"echo ran >>{log}; echo no memory; exit 1")
+        assert runs() > 0, "another java"
+        assert runs() > 0, "what failed is tried again"
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [
@@ -180,8 +210,8 @@ def test_what_is_no_plain_java_or_not_there_is_not_tried(tmp_path: Path) -> None
 def test_a_real_java_without_jars(tmp_path: Path) -> None:
     """As it is sent to a node: by the command line, without this repository."""
     with standing_for_broker(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
-        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path), "has_file": False, "has_agents": True})
-        command = [sys.executable, "-I", "-c", program("try_java"), asked]
+        request = json.dumps(asked(pid, tmp_path, None))
+        command = [sys.executable, "-I", "-c", program("try_java"), request]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
     found = JavaTrial.model_validate_json(done.stdout)
     assert (found.failed or "").startswith("exit code 1; Error: Could not find or load main class kafka.Kafka")

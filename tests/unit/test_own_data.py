@@ -100,4 +100,4 @@ async def test_a_controllers_first_start_waits_for_the_locks() -> None:
 
     outcome: Any = await scene.attempt(cluster, after)
     assert outcome.is_done, outcome.blocked
-    assert len(asked) == 4, "three in vain, and the last"
+    assert len(asked) == 6, "one of each in vain, one more of two, and the last of all"
