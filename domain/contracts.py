@@ -108,53 +108,6 @@ class RevertOrder(Payload):
     cluster: ClusterRecord
 
 
-class CarriedState(Payload):
-    """What a run hands to the next one when it continues as new.
-
-    `refused_commands`: with why. `waiting` and `gate`: as people saw them last, so that the age of a wait goes on. `untold`:
-    events that the ledger has not taken yet, on a way back that does not wait for it.
-    """
-
-    generation: int
-    phase: str | None = None
-    step_count: int = 0
-    restarts: dict[str, int] = Field(default_factory=dict)
-    restarted_at: dict[str, datetime] = Field(default_factory=dict)
-    approvals: dict[Label, str] = Field(default_factory=dict)
-    applied_commands: tuple[str, ...] = ()
-    refused_commands: dict[str, str] = Field(default_factory=dict)
-    is_held: bool = False
-    held_because: str = ""
-    is_settled: bool = False
-    event_count: int = 0
-    revert: RevertOrder | None = None
-    is_final: bool = False
-    is_way_back_closed: bool = False
-    waiting: Waiting | None = None
-    hold: Hold | None = None
-    gate: OpenGate | None = None
-    untold: tuple[EventDraft, ...] = ()
-    memory: Memory = Field(default_factory=dict)
-    alerts: tuple[Blocker, ...] = ()
-
-
-class MigrationInput(Payload):
-    """Starts a migration. `carried` is set by continue-as-new only.
-
-    `is_held`: it looks, and does nothing before somebody resumes it or asks for the way back. `plan_id`: it begins only as
-    long as the cluster is what this plan rests on.
-    """
-
-    migration_id: str
-    kind: str
-    cluster: str
-    policy: AnyPolicy = MigrationPolicy()
-    is_held: bool = False
-    requested_by: str = ""
-    plan_id: str | None = None
-    carried: CarriedState | None = None
-
-
 class ClaimRequest(Payload):
     migration_id: str
     first_run_id: str
@@ -235,6 +188,54 @@ class Assessment(Payload):
     alerts: tuple[Blocker, ...] = ()
 
 
+class CarriedState(Payload):
+    """What a run hands to the next one when it continues as new.
+
+    `refused_commands`: with why. `waiting` and `gate`: as people saw them last, so that the age of a wait goes on. `untold`:
+    events that the ledger has not taken yet, on a way back that does not wait for it. `seen`: the look that ended the phase.
+    """
+
+    generation: int
+    phase: str | None = None
+    step_count: int = 0
+    restarts: dict[str, int] = Field(default_factory=dict)
+    restarted_at: dict[str, datetime] = Field(default_factory=dict)
+    approvals: dict[Label, str] = Field(default_factory=dict)
+    applied_commands: tuple[str, ...] = ()
+    refused_commands: dict[str, str] = Field(default_factory=dict)
+    is_held: bool = False
+    held_because: str = ""
+    is_settled: bool = False
+    event_count: int = 0
+    revert: RevertOrder | None = None
+    is_final: bool = False
+    is_way_back_closed: bool = False
+    waiting: Waiting | None = None
+    hold: Hold | None = None
+    gate: OpenGate | None = None
+    untold: tuple[EventDraft, ...] = ()
+    memory: Memory = Field(default_factory=dict)
+    alerts: tuple[Blocker, ...] = ()
+    seen: Assessment | None = None
+
+
+class MigrationInput(Payload):
+    """Starts a migration. `carried` is set by continue-as-new only.
+
+    `is_held`: it looks, and does nothing before somebody resumes it or asks for the way back. `plan_id`: it begins only as
+    long as the cluster is what this plan rests on.
+    """
+
+    migration_id: str
+    kind: str
+    cluster: str
+    policy: AnyPolicy = MigrationPolicy()
+    is_held: bool = False
+    requested_by: str = ""
+    plan_id: str | None = None
+    carried: CarriedState | None = None
+
+
 class StepRequest(RunContext):
     """`step_id` is the same for every attempt at this step and unlike any other step's.
 
@@ -249,7 +250,7 @@ class StepRequest(RunContext):
 
 
 class CompanionOutcome(Payload):
-    """What became of a node that was rolled together with its step's. As in `StepOutcome`."""
+    """What became of a node that was rolled, or created, together with its step's. As in `StepOutcome`."""
 
     node_id: int
     is_done: bool

@@ -82,7 +82,7 @@ class Execution(DecisionModel):
 class Step(DecisionModel):
     """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone.
 
-    `companions`: brokers to which the same is done at the same time. `execution`: as the kind of migration describes it.
+    `companions`: nodes to which the same is done at the same time. `execution`: as the kind of migration describes it.
     """
 
     decision: Literal["step"] = "step"

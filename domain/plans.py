@@ -62,7 +62,7 @@ class PlannedNode(PlanPart):
 
 
 class PlannedWave(PlanPart):
-    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each.
+    """Nodes that start or restart together, and why; as far as it can be said today: waves are made again before each.
 
     `cannot_spare`: partitions that would fall below `min.insync.replicas`, so that this wave would not begin. `without`: the
     same where the policy gives them up while their broker restarts.
@@ -116,7 +116,7 @@ class EstimatedPart(PlanPart):
 
 
 class Estimate(PlanPart):
-    """Seconds from the first look to the end, people's time, comparisons and the soak left out."""
+    """Seconds from the first look to the end, people's time and the soak left out."""
 
     seconds: float
     basis: Basis

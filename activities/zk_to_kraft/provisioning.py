@@ -1,30 +1,41 @@
-"""`provision_controller`: a controller that did not exist: its file, its storage, its process.
+"""`provision_controller`: controllers that did not exist: file, storage and process of each. Safe to run any number of times.
 
-    1. look again: the fence holds, and a fresh decision is this very step   (else: blocked, nothing touched)
-    2. nobody serves in its place, and its storage is its own, or empty      (else: an error, nothing touched);
-       empty only where it has never run
-    3. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes;
-       before that its configuration management is paused (`configuration_management`)   (else: blocked, nothing written)
-    4. format the storage, unless it is formatted for this cluster and this node
-    5. start the process, unless it runs
-    6. wait until it answers; the quorum's own readiness is the next decision's business
-    7. note that it has run; set the mark to proven, if it holds the lock of its own log directory
+    1. look again: the fence holds, and fresh decisions are this very step  (else: blocked, nothing touched)
+    2. nobody serves in its place; its storage is its own, or empty, empty only where it has never run; and what lies in the
+       place of its file is the file                                        (else: an error, nothing touched)
+    3. its configuration management is paused, and proven to be (`configuration_management`)    (else: blocked, nothing written)
+    4. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes
+    5. format the storage, unless it is formatted for this cluster and this node
+    6. start the process, unless it runs
+    7. wait until it answers; the quorum's own readiness is the next decision's business
+    8. note that it has run; set the mark to proven, if it holds the lock of its own log directory
 
-Every line looks first, so a retry goes on where the last attempt died, and so does another migration after it. Storage that
-holds anything else is never touched: the preflight refuses it, and step 2 looks once more. What is archived is the
+All controllers of a step are taken through these lines together: one look allows all of them; each line up to 4 is done for
+every one before the next line begins for any, so one that is refused keeps all the others from being written; from 5 on each
+goes on beside the others. What fails at one of them then does not keep the others from being started.
+
+Every line looks first, so a retry goes on where the last attempt died, and so does another migration after it. A retry that
+finds the mark of this very step finishes whoever has it, and leaves the others alone: they are decided again. If none has it,
+nothing was written, and it begins with 1. Two attempts may run at once, where a worker was paused: so a look that has grown
+old allows no mark, and whoever finishes finds its own mark once more before it writes.
+
+Storage that holds anything else is never touched: the preflight refuses it, and step 2 looks once more. What is archived is the
 controller's original: should somebody take its migration flag before the end, it comes back from there.
 """
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
 from activities.claims import cluster_to_change, ensure_not_superseded
+from activities.concurrently import all_of
 from activities.heartbeat import heartbeating
 from activities.last_words import told_last, why_failed
-from activities.looking import answer_or_silence, outcome, why_not_this_step
+from activities.looking import LastLook, answer_or_silence, outcome, outcome_of_all
 from activities.node_files import (
     archive_original,
     look_at_disk,
@@ -35,16 +46,18 @@ from activities.node_files import (
     storage_in,
     write_mark,
 )
-from activities.ports.nodes import FileContent, NodeDriver
+from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
 from activities.rolling.marking import Target
 from activities.rolling.own_data import OwnData, own_data
 from activities.rolling.processes import ensure_nobody_serves
+from activities.rolling.roll import OLD, is_old, look_again
 from domain.checks.check import SUPPORTED_RELEASE
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.configuration.properties import ENCODING, parse
-from domain.contracts import StepOutcome, StepRequest
+from domain.contracts import CompanionOutcome, StepOutcome, StepRequest
+from domain.decisions import Step
 from domain.errors import Permanent, Transient, Unsafe
 from domain.health.liveness import is_known_to_have_run
 from domain.observed.observation import NodeDisk, RollMark, StorageState
@@ -57,6 +70,27 @@ FORMAT_TIMEOUT = timedelta(minutes=2)
 """A JVM start and a few small files; minutes only on a starved machine."""
 
 
+LEFT_OUT = "this step was cut off before this controller was begun: those begun are finished, and this one is decided again"
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A controller that may be written. `file`: what it is to have. `source`: the broker's file that it was made of."""
+
+    target: Target
+    spec: ControllerSpec
+    file: FileContent
+    source: FileContent
+
+
+@dataclass(frozen=True)
+class _Created:
+    """`why_not`: it is not proven to run on its own data."""
+
+    why_not: str | None
+    changes: tuple[str, ...]
+
+
 class Provisioning:
     """The activity that creates controllers."""
 
@@ -65,40 +99,65 @@ class Provisioning:
 
     @activity.defn(name=ZkActivity.PROVISION_CONTROLLER)
     async def provision_controller(self, request: StepRequest) -> StepOutcome:
-        """Bring one controller from nothing to a running process, as the module's docstring says."""
+        """Bring controllers from nothing to running processes, as the module's docstring says."""
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_to_change(request, self._ports)
-            controller = next(c for c in cluster.spec.controllers if c.id == request.step.node_id)
-            driver = self._ports.drivers.driver(controller)
-            mark, silent = await answer_or_silence(read_mark(driver, controller.properties_file))
-            if silent:
-                return outcome(silent)
-            if mark is None or mark.step_id != request.step_id:
-                blocked = await why_not_this_step(request, self._ports)
-                if blocked is not None:
-                    return outcome(blocked)
-            await ensure_nobody_serves(controller, cluster.spec.node_name(controller.id), driver, self._ports.metrics)
-            _ensure_not_lost(controller, mark, await self._storage(cluster, controller, driver))
-            source = await self._source(cluster.spec.brokers[0])
-            target = Target(cluster, controller, driver)
-            blocked = await why_not_paused(request, target, source, self._ports, is_new=True)
+            controllers = [next(c for c in cluster.spec.controllers if c.id == node_id) for node_id in request.step.nodes]
+            targets = [Target(cluster, one, self._ports.drivers.driver(one)) for one in controllers]
+            marks = await all_of(*(answer_or_silence(read_mark(t.driver, t.node.properties_file)) for t in targets))
+            found = [(target, spec, mark) for target, spec, (mark, _) in zip(targets, controllers, marks, strict=True)]
+            left = [one for one in found if one[2] is not None and one[2].step_id == request.step_id]
+            looked_at = None
+            if not left:
+                look, looked_at = await self._look(request, marks)
+                if look.why_not is not None:
+                    return outcome(look.why_not)
+            made, blocked = await self._prepare(request, cluster, left or found)
             if blocked is not None:
                 return outcome(blocked)
-            mark = await self._write_file(request, cluster, controller, driver, source)
-            await self._format(cluster, controller, driver, source)
+            written = await all_of(*(self._write_file(request, one, looked_at) for one in made))
+            ready = [(one, mark) for one, mark in zip(made, written, strict=True) if mark is not None]
+            if not ready:
+                return outcome(OLD)
+            created = await all_of(*(self._create(request, one, mark) for one, mark in ready))
+            of_each = {one.spec.id: what for (one, _), what in zip(ready, created, strict=True)}
+            return _outcome(request.step, of_each, time.monotonic() - begun)
+
+    async def _look(self, request: StepRequest, marks: Sequence[tuple[RollMark | None, str]]) -> tuple[LastLook, float]:
+        """Whether the step may be taken. A controller whose mark is not known may have been begun already."""
+        silent = next((why for _, why in marks if why), None)
+        return (LastLook(silent), 0.0) if silent else await look_again(request, self._ports)
+
+    async def _prepare(
+        self, request: StepRequest, cluster: ClusterRecord, found: Sequence[tuple[Target, ControllerSpec, RollMark | None]]
+    ) -> tuple[list[_Made], str | None]:
+        """What would be written, and why it may not be. No file is written before all nodes have been asked."""
+        await all_of(*(self._ensure_free(target, spec, mark) for target, spec, mark in found))
+        source = await self._source(cluster.spec.brokers[0])
+        made = await all_of(*(self._make(request, target, spec, source) for target, spec, _ in found))
+        whys = await all_of(*(why_not_paused(request, target, source, self._ports, is_new=True) for target, _, _ in found))
+        return made, next((why for why in whys if why is not None), None)
+
+    async def _ensure_free(self, target: Target, controller: ControllerSpec, mark: RollMark | None) -> None:
+        await ensure_nobody_serves(controller, target.name, target.driver, self._ports.metrics)
+        _ensure_not_lost(controller, mark, await self._storage(target, controller))
+
+    async def _create(self, request: StepRequest, made: _Made, mark: RollMark) -> _Created:
+        """From the written file to the proof."""
+        target, driver = made.target, made.target.driver
+        await self._format(made)
+        await ensure_not_superseded(request, self._ports)
+        await driver.start()
+        data = await self._proof(request, target)
+        process = await driver.process()
+        if process.is_running:
             await ensure_not_superseded(request, self._ports)
-            await driver.start()
-            data = await self._proof(request, target)
-            process = await driver.process()
-            if process.is_running:
-                await ensure_not_superseded(request, self._ports)
-                proven = {"is_proven": True, "proven_identity": process.identity} if data.why_not is None else {}
-                await write_mark(
-                    driver, controller.properties_file, mark.model_copy(update={"has_run": True, **proven}), source
-                )
-            return outcome(data.why_not, begun, (*await pauses_of(request, target), *filter(None, [data.note])))
+            proven = {"is_proven": True, "proven_identity": process.identity} if data.why_not is None else {}
+            noted = mark.model_copy(update={"has_run": True, **proven})
+            await write_mark(driver, target.node.properties_file, noted, made.source)
+        return _Created(data.why_not, (*await pauses_of(request, target), *filter(None, [data.note])))
 
     async def _proof(self, request: StepRequest, target: Target) -> OwnData:
         """Wait until the new process answers, and holds the locks of its own log directories: why not, at the deadline.
@@ -122,40 +181,50 @@ class Provisioning:
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
         return OwnData(why)
 
-    async def _write_file(
-        self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent
-    ) -> RollMark:
-        """Write the controller's file, unless it is there; its mark."""
-        path = controller.properties_file
+    async def _make(self, request: StepRequest, target: Target, controller: ControllerSpec, source: FileContent) -> _Made:
+        """The file that a controller is to have: the one that is there, if it is ours. Changes nothing."""
+        driver, path = target.driver, controller.properties_file
         found, left = await driver.read_file(path), await read_mark(driver, path)
         if found is not None and left is not None and _is_as_made(found, left):
-            if left.step_id == request.step_id:
-                return left
             file = found
+            if left.step_id == request.step_id:
+                return _Made(target, controller, file, source)
         else:
-            text = await self._text(cluster, controller, driver, source.content.decode(ENCODING))
+            text = await self._text(target, controller, source.content.decode(ENCODING))
             file = FileContent(text.encode(ENCODING), source.mode, source.uid, source.gid)
-        if found is not None and found.content != file.content:
-            raise Unsafe(
-                f"{path} exists with other content. It is not overwritten. Move it away, or name it as base_properties."
-            )
-        await self._ensure_own(cluster, controller, driver, file)
+        _ensure_no_other(path, found, file)
+        await self._ensure_own(target, controller, file)
+        return _Made(target, controller, file, source)
+
+    async def _write_file(self, request: StepRequest, made: _Made, looked_at: float | None) -> RollMark | None:
+        """Write the controller's file, unless it is there; its mark. `None`: the look that allows it has grown old.
+
+        `looked_at`: as of `look_again`; `None`: another attempt at this step has written the mark.
+        """
+        driver, path = made.target.driver, made.spec.properties_file
+        found, left = await driver.read_file(path), await read_mark(driver, path)
+        is_begun = left is not None and left.step_id == request.step_id
+        if found is not None and left is not None and is_begun and _is_as_made(found, left):
+            return left
+        if looked_at is None and not is_begun:
+            raise Transient(f"{made.target.name}: another step continued while this one was paused; {path} was not written")
+        _ensure_no_other(path, found, made.file)
         await ensure_not_superseded(request, self._ports)
         # The mark before the file: a file without it is somebody else's, and the preflight would refuse what we had begun.
-        original = await archive_original(driver, path, file)
+        original = await archive_original(driver, path, made.file)
         mark = _mark_of(request, (await driver.process()).last_identity, original)
-        await write_mark(driver, path, mark, file)
+        if looked_at is not None and is_old(looked_at):
+            return None
+        await write_mark(driver, path, mark, made.file)
         if found is None:
             await ensure_not_superseded(request, self._ports)
-            await driver.write_file(path, file)
+            await driver.write_file(path, made.file)
         return mark
 
-    async def _ensure_own(
-        self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, file: FileContent
-    ) -> None:
+    async def _ensure_own(self, target: Target, controller: ControllerSpec, file: FileContent) -> None:
         """A base file that was copied from a broker may name the broker's directories: the way back would wipe them."""
-        paths = storage_in(file.content.decode(ENCODING), controller).log_dirs
-        found = [await look_at_log_dir(driver, path, cluster.spec.cluster_id, controller.id) for path in paths]
+        paths, cluster_id = storage_in(file.content.decode(ENCODING), controller).log_dirs, target.cluster.spec.cluster_id
+        found = [await look_at_log_dir(target.driver, path, cluster_id, controller.id) for path in paths]
         foreign = [log_dir.path for log_dir in found if log_dir.state is StorageState.FOREIGN]
         if foreign:
             raise Unsafe(
@@ -163,14 +232,14 @@ class Provisioning:
                 f"controller's. Nothing was written. Correct {controller.base_properties or 'log_dirs'}."
             )
 
-    async def _text(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: str) -> str:
+    async def _text(self, target: Target, controller: ControllerSpec, source: str) -> str:
         base = None
         if controller.base_properties is not None:
-            file = await driver.read_file(controller.base_properties)
+            file = await target.driver.read_file(controller.base_properties)
             if file is None:
                 raise Permanent(f"base_properties {controller.base_properties} does not exist on controller {controller.id}")
             base = file.content.decode(ENCODING)
-        return controller_file(cluster.spec, controller, base, source)
+        return controller_file(target.cluster.spec, controller, base, source)
 
     async def _source(self, broker: BrokerSpec) -> FileContent:
         """A broker's file as it was before any migration: as it is, or as it is archived where the broker has gone on."""
@@ -182,10 +251,10 @@ class Provisioning:
             return file
         return await read_original(driver, path, await read_mark(driver, path)) or file
 
-    async def _storage(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver) -> NodeDisk:
+    async def _storage(self, target: Target, controller: ControllerSpec) -> NodeDisk:
         """What it has on disk, if that can be used."""
-        path, cluster_id = controller.properties_file, cluster.spec.cluster_id
-        disk = await look_at_disk(driver, path, controller.log_dirs, cluster_id, controller.id)
+        path, cluster_id = controller.properties_file, target.cluster.spec.cluster_id
+        disk = await look_at_disk(target.driver, path, controller.log_dirs, cluster_id, controller.id)
         fenced = [d.path for d in disk.log_dirs if d.is_fenced]
         if fenced:
             raise Unsafe(
@@ -202,16 +271,15 @@ class Provisioning:
             )
         return disk
 
-    async def _format(
-        self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent
-    ) -> None:
+    async def _format(self, made: _Made) -> None:
         """Format empty storage for this cluster and node, at the brokers' protocol version, with Kafka's own tool."""
-        disk = await self._storage(cluster, controller, driver)
+        target, controller = made.target, made.spec
+        disk = await self._storage(target, controller)
         if all(d.state is StorageState.OURS for d in disk.log_dirs):
             return
-        release = parse(source.content.decode(ENCODING)).get("inter.broker.protocol.version", SUPPORTED_RELEASE)
+        release = parse(made.source.content.decode(ENCODING)).get("inter.broker.protocol.version", SUPPORTED_RELEASE)
         for log_dir in controller.log_dirs:
-            await driver.make_dir(log_dir)
+            await target.driver.make_dir(log_dir)
         arguments = [
             controller.java,
             "-cp",
@@ -219,15 +287,35 @@ class Provisioning:
             "kafka.tools.StorageTool",
             "format",
             "--ignore-formatted",
-            f"--cluster-id={cluster.spec.cluster_id}",  # One word: an id may begin with a dash.
+            f"--cluster-id={target.cluster.spec.cluster_id}",  # One word: an id may begin with a dash.
             "--config",
             controller.properties_file,
             "--release-version",
             release,
         ]
-        done = await driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
+        done = await target.driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
         if done.exit_code != 0:
             raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {why_failed(done)}")
+
+
+def _outcome(step: Step, created: Mapping[int, _Created], seconds: float) -> StepOutcome:
+    """What became of each. One that is not among the created was to go along, and has not been touched since."""
+    each = [
+        CompanionOutcome(
+            node_id=node_id,
+            is_done=one is not None and one.why_not is None,
+            blocked=one.why_not if one is not None else LEFT_OUT,
+            changes=one.changes if one is not None else (),
+        )
+        for node_id in step.nodes
+        for one in [created.get(node_id)]
+    ]
+    return outcome_of_all(each, seconds)
+
+
+def _ensure_no_other(path: str, found: FileContent | None, file: FileContent) -> None:
+    if found is not None and found.content != file.content:
+        raise Unsafe(f"{path} exists with other content. It is not overwritten. Move it away, or name it as base_properties.")
 
 
 def _ensure_not_lost(controller: ControllerSpec, mark: RollMark | None, disk: NodeDisk) -> None:

@@ -2,8 +2,9 @@
 
 from enum import StrEnum
 
+from domain.cluster import Role
 from domain.health.files import is_startable
-from domain.observed.observation import NodeView, RollMark
+from domain.observed.observation import NodeMetrics, NodeView, RollMark
 
 BROKER_STATE_RUNNING = 3
 """Kafka's BrokerState RUNNING (BrokerState.java)."""
@@ -30,6 +31,13 @@ GONE = frozenset({Liveness.DOWN, Liveness.INTERRUPTED})
 """The process has ended and the node should run."""
 
 
+def is_serving(metrics: NodeMetrics, role: Role) -> bool:
+    """What its own gauges say: a broker's state, or that a controller has the gauge `ActiveControllerCount`."""
+    if role is Role.BROKER:
+        return metrics.broker_state == BROKER_STATE_RUNNING
+    return metrics.active_controller_count is not None
+
+
 def broker_liveness(node: NodeView) -> Liveness:
     """Classify a broker's process by its broker state."""
     if node.process is None or node.disk is None or node.is_unowned:
@@ -38,18 +46,18 @@ def broker_liveness(node: NodeView) -> Liveness:
         return Liveness.INTERRUPTED if is_interrupted(node) else Liveness.DOWN
     if node.metrics is None:
         return Liveness.UNKNOWN
-    return Liveness.SERVING if node.metrics.broker_state == BROKER_STATE_RUNNING else Liveness.IN_TRANSITION
+    return Liveness.SERVING if is_serving(node.metrics, Role.BROKER) else Liveness.IN_TRANSITION
 
 
 def controller_liveness(node: NodeView) -> Liveness:
-    """Classify a controller's process. It serves once it has the gauge `ActiveControllerCount`."""
+    """Classify a controller's process."""
     if node.process is None or node.disk is None or node.is_unowned:
         return Liveness.UNKNOWN
     if not node.process.is_running:
         return _liveness_of_stopped_controller(node)
     if node.metrics is None:
         return Liveness.UNKNOWN
-    return Liveness.IN_TRANSITION if node.metrics.active_controller_count is None else Liveness.SERVING
+    return Liveness.SERVING if is_serving(node.metrics, Role.CONTROLLER) else Liveness.IN_TRANSITION
 
 
 def _liveness_of_stopped_controller(node: NodeView) -> Liveness:

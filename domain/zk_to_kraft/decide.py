@@ -13,7 +13,7 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      8. a file is not as we left it                     → Wait      (final too early: a broker's)
      9. a node that we stopped was not started          → Step      finish its roll
     10. a file is not what its process runs with        → Wait      (edited by hand: what runs decides)
-    11. a controller is missing                         → Step      provision it, while no broker has been touched
+    11. controllers are missing                         → Step      provision all of them, while no broker has been touched
     12. a node is down or not ready                     → Wait
     13. registrations or replicas do not agree          → Wait
     14. the end is there                                → Step/Done remove what canaries left, release what was paused,

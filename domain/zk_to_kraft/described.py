@@ -18,7 +18,7 @@ WINDOW_HEARTBEAT = HEARTBEAT / 4
 EFFECTS: dict[str, tuple[ActivityName | ZkActivity, str]] = {
     StepAction.PROVISION_CONTROLLER: (
         ZkActivity.PROVISION_CONTROLLER,
-        "Create {node}: write its file, format its storage, start it",
+        "Create {node}: write file, format storage, start",
     ),
     StepAction.ROLL_NODE: (ActivityName.ROLL_NODE, "Restart {node} into stage {stage}{final}"),
     StepAction.TRY_CANARIES: (

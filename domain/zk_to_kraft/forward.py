@@ -113,11 +113,13 @@ def _edited_files(s: Situation, _: Terms) -> Decision | None:
 
 
 def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
+    """All of them in one step: none has served yet, so none can be missed."""
     missing = [c.id for c in s.controllers if c.mode is ControllerMode.ABSENT]
     is_begun = s.claim is not Claim.ZOOKEEPER or s.quorum is QuorumState.POST_MIGRATION
     if not missing or not _are_brokers_untouched(s) or is_begun:
         return None
-    return Step(action=StepAction.PROVISION_CONTROLLER, node_id=missing[0], stage=NodeStage.MIGRATION)
+    first, *others = missing
+    return Step(action=StepAction.PROVISION_CONTROLLER, node_id=first, stage=NodeStage.MIGRATION, companions=tuple(others))
 
 
 def _interrupted(s: Situation, terms: Terms) -> Decision | None:

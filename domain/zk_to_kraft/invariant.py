@@ -11,7 +11,8 @@ The invariant: **no step takes away availability, data or the rollback, unless p
     4. quorum         A controller restarts only if the others are a caught-up majority. The whole quorum stops only for a
                       rollback, with no broker in KRaft mode and no final log; it is wiped only if nothing runs on it any more.
     5. unknown        Nothing is done while a node, ZooKeeper, or the state of a partition that matters is unknown.
-    6. together       Brokers that share a partition never restart together.
+    6. together       Brokers that share a partition never restart together, nor does a controller together with any other
+                      node. Controllers that have never served may be created together.
 
 Exceptions, each because waiting costs more than going on:
 
@@ -136,13 +137,19 @@ def _unknown(s: Situation, step: Step, facts: Facts) -> str | None:
 
 
 def _together(s: Situation, step: Step, facts: Facts) -> str | None:
-    if not step.companions:
+    if not step.companions or _is_creation(s, step):
         return None
     shared = facts.kafka.shared if facts.kafka is not None else None
     if shared is None or any(c.id in step.nodes for c in s.controllers):
         return f"nodes {step.nodes}: not known to share no partition, expected brokers that share none, or one node alone"
     pair = next((pair for pair in shared if set(pair.brokers) <= set(step.nodes)), None)
     return f"brokers {pair.brokers}: both have {pair.example}, expected brokers that share no partition" if pair else None
+
+
+def _is_creation(s: Situation, step: Step) -> bool:
+    """Only controllers, none of which has ever served."""
+    absent = {c.id for c in s.controllers if c.mode is ControllerMode.ABSENT}
+    return step.action == StepAction.PROVISION_CONTROLLER and absent.issuperset(step.nodes)
 
 
 def _restarted(s: Situation, step: Step) -> list[Node]:

@@ -68,7 +68,11 @@ ANSWERS: dict[str, tuple[Situation, Terms, Decision]] = {
         FORWARD,
         Wait(reason=WaitReason.FILE_CHANGED, objects=("2",)),
     ),
-    "no controller yet": (WITHOUT_CONTROLLERS, FORWARD, step(StepAction.PROVISION_CONTROLLER, 3001, MIGRATION)),
+    "no controller yet": (
+        WITHOUT_CONTROLLERS,
+        FORWARD,
+        step(StepAction.PROVISION_CONTROLLER, 3001, MIGRATION).model_copy(update={"companions": (3002, 3003)}),
+    ),
     "the end": (FINAL, FORWARD, Done(outcome=Phase.KRAFT)),
     "canaries are due": (but(1, SOAK, canaries=CanaryDebt.DUE), FORWARD, step(StepAction.TRY_CANARIES, 1, KRAFT)),
     "the brokers' turn": (HYBRID, FORWARD, step(StepAction.ROLL_NODE, 1, KRAFT)),

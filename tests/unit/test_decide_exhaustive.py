@@ -275,9 +275,10 @@ def check_provisioning(s: Any, step: Step) -> None:
     node = subject(s, step)
     assert step.stage == NodeStage.MIGRATION
     if node.mode is ControllerMode.INTERRUPTED:
-        assert (node.stage, node.is_startable) == (NodeStage.MIGRATION, False)
+        assert (node.stage, node.is_startable, step.companions) == (NodeStage.MIGRATION, False, ())
         return
-    assert node.mode is ControllerMode.ABSENT
+    absent = tuple(c.id for c in s.controllers if c.mode is ControllerMode.ABSENT)
+    assert step.nodes == absent, "all that are missing, and no other, in one step"
     assert s.claim is Claim.ZOOKEEPER
     assert s.quorum is not QuorumState.POST_MIGRATION
     assert all((b.mode, b.stage) == (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER) for b in s.brokers)

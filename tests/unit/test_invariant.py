@@ -16,7 +16,7 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
 from domain.zk_to_kraft.steps import GateName, NodeStage, StepAction
 from tests.unit.walk_of_situations import kafka_view
-from tests.unit.well_situations import EARLY, HYBRID, KRAFT, LEFT, MIGRATION, SOAK, but
+from tests.unit.well_situations import EARLY, HYBRID, KRAFT, LEFT, MIGRATION, NEW, SOAK, but
 
 WELL = Facts(kafka_view())
 BACK = Facts(kafka_view(), is_rollback=True)
@@ -38,6 +38,10 @@ def roll(node_id: int, stage: NodeStage, *companions: int, gate: GateName | None
 
 def on(action: StepAction, node_id: int | None = None, gate: GateName | None = None) -> Step:
     return Step(action=action, node_id=node_id, stage=MIGRATION, gate=gate)
+
+
+def creation(node_id: int, *companions: int) -> Step:
+    return on(StepAction.PROVISION_CONTROLLER, node_id).model_copy(update={"companions": companions})
 
 
 END = roll(3002, KRAFT, gate=GateName.FINALIZE)
@@ -102,6 +106,26 @@ REFUSED: dict[str, tuple[Situation, Step, Facts, str]] = {
         Facts(SHARING.model_copy(update={"shared": None})),
         "not known to share no partition",
     ),
+    "6: two controllers that are down": (
+        but(3003, but(3002, SOAK, mode=ControllerMode.DOWN), mode=ControllerMode.DOWN),
+        roll(3002, MIGRATION, 3003),
+        BACK,
+        "not known to share no partition",
+    ),
+    "4: two controllers end together": (
+        replace(SOAK, quorum=QuorumState.POST_MIGRATION),
+        roll(3002, KRAFT, 3003),
+        WELL,
+        "controller-3002, controller-3003: 1 others caught up",
+    ),
+    "6: a controller that has served is created beside others": (
+        but(3001, NEW, mode=ControllerMode.INTERRUPTED),
+        creation(3001, 3002, 3003),
+        WELL,
+        "not known to share no partition",
+    ),
+    "6: a broker is created beside controllers": (NEW, creation(1, 3001), WELL, "not known to share no partition"),
+    "6: new controllers are rolled together": (NEW, roll(3001, MIGRATION, 3002), WELL, "not known to share no partition"),
     "6: a broker beside a controller": (SOAK, roll(1, MIGRATION, 3002), BACK, "not known to share no partition"),
 }
 
@@ -113,6 +137,8 @@ ALLOWED: dict[str, tuple[Situation, Step, Facts]] = {
     "a failover that the policy allows": (SOAK, on(StepAction.FAIL_OVER, 3001), replace(WELL, is_failover_allowed=True)),
     "the only controller": (replace(SOAK, controllers=SOAK.controllers[:1]), roll(3001, KRAFT, gate=END.gate), FINALIZE),
     "two that share nothing": (HYBRID, roll(1, KRAFT, 2), Facts(SHARING)),
+    "all controllers are created together": (NEW, creation(3001, 3002, 3003), WELL),
+    "those that are missing are created together": (but(3001, NEW, mode=ControllerMode.MIGRATING), creation(3002, 3003), WELL),
     "the window": (HYBRID, WINDOW, BACK),
     "the wipe": (LEFT, WIPE, BACK),
     "a: a broker that is down and needed, without leaders": (

@@ -6,6 +6,7 @@ import pytest
 
 from activities.node_files import read_mark
 from activities.ports.nodes import Completed
+from domain.decisions import Step
 from domain.zk_to_kraft.steps import StepAction
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import FakeMachine
@@ -18,10 +19,14 @@ from tests.unit.test_runbook import at, everything
 DASHED = "-miNmXNYTOeCJyFVblAa7Q"
 
 
+def is_provisioning(step: Step) -> bool:
+    return step.action == StepAction.PROVISION_CONTROLLER
+
+
 async def test_an_id_that_begins_with_a_dash_is_no_option() -> None:
     cluster = FakeCluster(fake_spec().model_copy(update={"cluster_id": DASHED}), boot_looks=1)
     walk = Walk(LedgerInMemory(cluster), cluster)
-    await walk.to("step", {"the second": lambda s: s.action == StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
+    await walk.to("step", {"made": is_provisioning})
     assert cluster.nodes[3001].process is not None
 
 
@@ -38,7 +43,7 @@ async def test_its_storage_is_formatted_with_the_plug_ins_that_its_file_names(mo
 
     monkeypatch.setattr("playground.fakes.node.format_storage", formatted)
     walk = Walk(LedgerInMemory(cluster), cluster)
-    await walk.to("step", {"the second": lambda s: s.action == StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
+    await walk.to("step", {"made": is_provisioning})
     assert set(class_paths) == {f"{given[0].kafka_home}/libs/*:/opt/policies/*"}
 
 
@@ -46,7 +51,7 @@ async def test_the_mark_that_a_way_back_by_hand_has_left_keeps_no_controller_fro
     """The runbook removes its storage, and puts its file aside."""
     cluster = FakeCluster(fake_spec(), boot_looks=1)
     walk = Walk(LedgerInMemory(cluster), cluster)
-    await walk.to("step", {"the second": lambda s: s.action == StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
+    await walk.to("step", {"made": is_provisioning})
     cluster.kill(3001)
     node = cluster.nodes[3001]
     for path in node.spec.log_dirs:
@@ -55,7 +60,7 @@ async def test_the_mark_that_a_way_back_by_hand_has_left_keeps_no_controller_fro
     mark = await read_mark(cluster.driver(node.spec), node.spec.properties_file)
     assert mark is not None
     assert mark.is_proven
-    await walk.to("step", {"the third": lambda s: s.action == StepAction.PROVISION_CONTROLLER and s.node_id == 3003})
+    await walk.to("step", {"again": lambda s: is_provisioning(s) and s.nodes == (3001,)})
     assert node.process is not None
 
 

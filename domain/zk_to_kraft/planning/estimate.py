@@ -11,14 +11,19 @@ from domain.zk_to_kraft.steps import NodeStage, StepAction
 
 GUESSED_SECONDS: dict[tuple[Role, str], float] = {
     (Role.CONTROLLER, NodeStage.MIGRATION): 5.0,
-    (Role.BROKER, NodeStage.MIGRATION): 12.0,
-    (Role.BROKER, NodeStage.KRAFT): 15.0,
-    (Role.CONTROLLER, NodeStage.KRAFT): 6.0,
+    (Role.BROKER, NodeStage.MIGRATION): 6.0,
+    (Role.BROKER, NodeStage.KRAFT): 6.0,
+    (Role.CONTROLLER, NodeStage.KRAFT): 4.0,
 }
-"""One step, its looks and its proof included: of small nodes that hold little, which real ones seldom do."""
+"""One step, its looks and its proof included: of small nodes that hold little, which real ones seldom do (docs/performance.md).
+Controllers are created together.
+"""
 
-COPY_SECONDS = 2.0
+COPY_SECONDS = 1.0
 """Of a small cluster. 120,000 records took 28 s, which a rehearsal would tell (proven-facts, section 6)."""
+
+CHECK_SECONDS = {"Checks before the start": 6.0, "Comparisons": 8.0}
+"""Measured on a small cluster: the checks before anything is touched, and all comparisons on the way."""
 
 
 COPY_IS_OVER = frozenset(
@@ -37,12 +42,13 @@ def copy_seconds(phase: Phase | None, rehearsal: RehearsalReport | None) -> floa
 def estimate_of(rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep], copy: float | None) -> Estimate:
     """A wave takes as long as one of its nodes: they restart together. `copy`: as of `copy_seconds`."""
     parts = [_part(roll, measured) for roll in rolls]
-    copies = [] if copy is None else [EstimatedPart(what="Kafka's copy", seconds=copy, restarts_measured=0)]
+    beside = {**(CHECK_SECONDS if rolls else {}), **({} if copy is None else {"Kafka's copy": copy})}
+    others = [EstimatedPart(what=what, seconds=seconds, restarts_measured=0) for what, seconds in beside.items()]
     is_measured = bool(parts) and all(part.restarts_measured for part in parts)
     return Estimate(
-        seconds=round(sum(part.seconds for part in (*parts, *copies)), 1),
+        seconds=round(sum(part.seconds for part in (*parts, *others)), 1),
         basis=Basis.MEASURED if is_measured else Basis.GUESS,
-        parts=(*parts, *copies),
+        parts=(*parts, *others),
     )
 
 

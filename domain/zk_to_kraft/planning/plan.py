@@ -51,6 +51,7 @@ FINALIZE = PointOfNoReturn(
     gate=GateName.FINALIZE,
 )
 
+TOGETHER = "all at the same time: none of them serves yet"
 STANDBY = "a standby: one at a time, before the leader, which keeps the migration flag and so the possibility of a rollback"
 LEADER = (
     "the quorum's leader at that moment: when it stops, a controller without the flag takes over, and writes POST_MIGRATION"
@@ -149,7 +150,7 @@ def rolls_of(
         _told(planned_waves(stage, observation, spec, policy), spec) for stage in (NodeStage.MIGRATION, NodeStage.KRAFT)
     )
     rolls = (
-        PlannedRoll(what="Start the controllers", stage=NodeStage.MIGRATION, waves=_one_by_one(to_start, spec)),
+        PlannedRoll(what="Start the controllers", stage=NodeStage.MIGRATION, waves=_all_together(to_start, spec)),
         PlannedRoll(what="Roll 1: brokers into hybrid mode", stage=NodeStage.MIGRATION, waves=hybrid),
         PlannedRoll(what="Roll 2: brokers into KRaft mode", stage=NodeStage.KRAFT, waves=kraft),
         PlannedRoll(what="Finalize: controllers without ZooKeeper", stage=NodeStage.KRAFT, waves=_last(to_finalize, spec)),
@@ -157,8 +158,9 @@ def rolls_of(
     return tuple(roll for roll in rolls if roll.waves)
 
 
-def _one_by_one(controllers: Iterable[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
-    return tuple(PlannedWave(nodes=(spec.node_name(c.id),), reason="one at a time") for c in controllers)
+def _all_together(controllers: Iterable[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    names = tuple(spec.node_name(c.id) for c in controllers)
+    return (PlannedWave(nodes=names, reason=TOGETHER),) if names else ()
 
 
 def _told(waves: Iterable[Wave], spec: ClusterSpec) -> tuple[PlannedWave, ...]:

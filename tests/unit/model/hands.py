@@ -29,11 +29,19 @@ def next_effect(state: State) -> State:
     """The step in hand goes on by one effect: its worker looks at nothing else in between."""
     assert state.in_hand is not None
     step, done = state.in_hand
-    effects = EFFECTS[step.action]
-    after = effects[done](state, step)
+    effects = [(effect, part) for effect in EFFECTS[step.action] for part in _parts(step)]
+    effect, part = effects[done]
+    after = effect(state, part)
     if after is None:
         return replace(state, in_hand=None)
     return replace(after, in_hand=(step, done + 1) if done + 1 < len(effects) else None)
+
+
+def _parts(step: Step) -> list[Step]:
+    """Of a step with companions each node's part; each effect is made for all of them before the next one."""
+    if not step.companions:
+        return [step]
+    return [step.model_copy(update={"node_id": node_id, "companions": ()}) for node_id in step.nodes]
 
 
 def carried_out(state: State, step: Step) -> State:
