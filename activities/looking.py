@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -16,7 +16,7 @@ from activities.ports.ports import Ports
 from activities.ports.stores import Ledger
 from activities.rulings import ruling_of
 from domain.approvals import Attempt
-from domain.contracts import Assessment, AssessRequest, StepOutcome, StepRequest
+from domain.contracts import Assessment, AssessRequest, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import RELEASE_CONFIGURATION
 from domain.errors import Transient, Unsafe
 from domain.health.visibility import is_elsewhere
@@ -149,6 +149,17 @@ def outcome(
         attempt=activity.info().attempt,
         changes=changes,
         hold_because=hold_because,
+    )
+
+
+def outcome_of_all(each: Sequence[CompanionOutcome], seconds: float, leadership: str = "") -> StepOutcome:
+    """What a step of several nodes has come to. `each`: in the step's order, the first is the step's own node."""
+    return StepOutcome(
+        **each[0].model_dump(exclude={"node_id"}),
+        seconds=seconds,
+        attempt=activity.info().attempt,
+        companions=tuple(each[1:]),
+        leadership=leadership,
     )
 
 

@@ -111,12 +111,15 @@ class ByHand:
         command = (java, *tool, *what, "--release-version", RELEASE)
         subprocess.run(command, env=controller.environment, check=True, capture_output=True, timeout=FORMAT_SECONDS)
 
+    def restart_into(self, node_id: int, stage: NodeStage) -> None:
+        """Edits and restarts one node. Does not wait for the new process."""
+        path, spec = self.properties_file(node_id), self._cluster.spec
+        path.write_text(node_file(path.read_text(ENCODING), spec, spec.node(node_id), stage), ENCODING)
+        self.restart(node_id)
+
     def to_hybrid(self, broker_id: int, *, is_awaited: bool = True) -> None:
         """Edits and restarts one broker; returns when every replica is in sync, which after the last one may never be."""
-        path = self.properties_file(broker_id)
-        spec = self._cluster.spec
-        path.write_text(node_file(path.read_text(ENCODING), spec, spec.node(broker_id), NodeStage.MIGRATION), ENCODING)
-        self.restart(broker_id)
+        self.restart_into(broker_id, NodeStage.MIGRATION)
         if is_awaited:
             self._await_back(broker_id)
 

@@ -15,6 +15,7 @@ At the end of every phase the run continues as new, so that its history stays sm
 
 import asyncio
 import contextlib
+from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
@@ -47,6 +48,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.turns import Turn
 
 STARTED_HELD = "started held"
+YOUNG = timedelta(seconds=2)
+"""What was proven or seen so lately still stands, as long as nothing was done since. Every effect looks again."""
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -97,7 +100,7 @@ class Migration:
     # --- the interpreter -------------------------------------------------------------------------------------------
 
     async def _interpret(self) -> str:
-        assessment: Assessment | None = None
+        assessment = self._seen_before()
         while True:
             if self._orders.is_stopped:
                 self._is_settled = False
@@ -123,6 +126,11 @@ class Migration:
                 assessment = None
             else:
                 assessment = await self._wait_for_change(assessment)
+
+    def _seen_before(self) -> Assessment | None:
+        """The look that ended the phase before, if it is so young that another one would see the same."""
+        seen = self._request.carried.seen if self._request.carried is not None else None
+        return seen if seen is not None and workflow.now() - seen.observed_at <= YOUNG else None
 
     async def _claim(self) -> None:
         claim = await self._calls.claim()
@@ -166,8 +174,10 @@ class Migration:
         self._board.note_start(step, self._step_count, nodes)
         self._outbox.send_soon()
         if step.how.check is not None:
-            self._is_settled = False
-            return await self._comparing.compare(step, self._step_count)
+            begun = workflow.now()
+            outcome = await self._comparing.compare(step, self._step_count)
+            self._is_settled = self._is_settled and workflow.now() - begun <= YOUNG
+            return outcome
         self._comparing.last = None
         is_settled = self._is_settled and not step.how.needs_agreement
         looks = 1 if is_settled else self._request.policy.stable_samples
@@ -253,7 +263,7 @@ class Migration:
             await workflow.wait_condition(lambda: self._is_turned() or workflow.all_handlers_finished())
             await self._outbox.drain(unless=self._is_turned)
         if workflow.all_handlers_finished():
-            workflow.continue_as_new(self._request.model_copy(update={"carried": self._carried()}))
+            workflow.continue_as_new(self._request.model_copy(update={"carried": self._carried(assessment)}))
 
     def _is_turned(self) -> bool:
         return self._orders.revert is not None
@@ -262,7 +272,7 @@ class Migration:
         """Temporal asks for a new run, and one can be begun."""
         return workflow.info().is_continue_as_new_suggested() and (not self._is_turned() or workflow.all_handlers_finished())
 
-    def _carried(self) -> CarriedState:
+    def _carried(self, seen: Assessment) -> CarriedState:
         return CarriedState(
             generation=self._calls.generation,
             phase=self._board.phase,
@@ -285,6 +295,7 @@ class Migration:
             untold=self._outbox.untold,
             memory=self._calls.memory,
             alerts=self._board.alerts,
+            seen=seen,
         )
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:

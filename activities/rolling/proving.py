@@ -21,11 +21,17 @@ from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from activities.rolling.marking import Marked, Target
 from activities.rolling.own_data import OwnData, own_data
+from activities.rolling.remaining_nodes import Watched
 from domain.contracts import StepRequest
 from domain.errors import KeeperlessError
+from domain.health.liveness import is_serving
 from domain.observed.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.waits import WAITS, WaitReason
+
+ASK_SECONDS = 0.15
+"""Between two questions to a node that starts."""
+ASKED_BETWEEN_LOOKS = 24
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,19 @@ class Proof:
     hold_because: str | None = None
 
 
-async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) -> Proof:
-    """Look until all are proven k times in a row, one node has died, or the deadline is over."""
+async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports, watched: Watched) -> Proof:
+    """Look until all are proven k times in a row, one node has died, or the deadline is over. With the first good look begins
+    the watch of all nodes that the next stop asks for.
+    """
     good, well, looks, why, cluster = 0, 0, 0, "", rolled[0].target.cluster
     data: list[OwnData] = []
     node_ids = [one.target.node.id for one in rolled]
     rolls = ports.kinds[request.kind].rolls
     deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
     while time.monotonic() < deadline:
+        if not good:
+            await _while_starting(rolled, request.policy, ports)
+        begun = time.monotonic()
         seen = await observe_for(request.kind, cluster, ports)
         if ended := [one for one in rolled if _has_ended(seen, one.target.node.id)]:
             return await _beside_ended(rolled, ended)
@@ -68,6 +79,8 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
         missing = (lacks(node_id, request.step.stage) for node_id in node_ids)
         why = next((found.words for found in missing if found is not None), "")
         good, well, looks = (good + 1 if not why else 0), well + (not why), looks + 1
+        if good == 1:
+            watched.begin(cluster.spec)
         if good >= request.policy.stable_samples:
             data = await all_of(*(own_data(request, one.target) for one in rolled))
             why = next((one.why_not for one in data if one.why_not is not None), "")
@@ -75,11 +88,31 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
                 await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
                 notes = {node_id: one.note for node_id, one in zip(node_ids, data, strict=True) if one.note}
                 return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports), notes)
-        await asyncio.sleep(request.policy.poll_interval.total_seconds())
+        await asyncio.sleep(max(request.policy.poll_interval.total_seconds() - (time.monotonic() - begun), 0.0))
     told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
     astray = next((one.why_not for one in data if one.is_astray), None) if request.revert is None else None
     words = {one.target.node.id: f"{one.target.name} was restarted and is not proven healthy: {told}" for one in rolled}
     return Proof({**words}, hold_because=astray)
+
+
+async def _while_starting(rolled: Sequence[Rolled], policy: MigrationPolicy, ports: Ports) -> None:
+    """Ask the nodes themselves, which costs little, until all of them serve, one has ended, or it is time to look at everything
+    once more: another one may have died.
+    """
+    for _ in range(ASKED_BETWEEN_LOOKS):
+        if all(await all_of(*(_is_to_be_looked_at(one.target, ports) for one in rolled))):
+            return
+        await asyncio.sleep(min(ASK_SECONDS, policy.poll_interval.total_seconds()))
+
+
+async def _is_to_be_looked_at(target: Target, ports: Ports) -> bool:
+    """It serves, or it has ended."""
+    try:
+        if not (await target.driver.process()).is_running:
+            return True
+        return is_serving(await ports.metrics.read(target.node.metrics), target.cluster.spec.role(target.node.id))
+    except KeeperlessError:
+        return False
 
 
 def _so_far(well: int, looks: int, policy: MigrationPolicy) -> str:

@@ -7,23 +7,27 @@ in sync as long, too.
 """
 
 import asyncio
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 from activities.node_files import properties_of
 from activities.observing.node_survey import CannotLook
 from activities.own_network import Unresolved, resolve
 from activities.ports.kafka import Listeners
-from activities.ports.nodes import NodeDrivers
+from activities.ports.nodes import NodeDriver, NodeDrivers
 from activities.ports.ports import Ports
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, address_at, addresses_of, host_and_port
 from domain.configuration.listener_security import LISTENERS
 from domain.diagnosis.machines.signs import of_standstill
+from domain.diagnosis.machines.vital_signs import VitalSigns
 from domain.errors import KeeperlessError, Transient
 
 AT_ONCE = 12
 """Nodes that are looked at, each for a second."""
 PATIENCE = 6.0
 """Seconds for all: who is not heard by then has nothing said of him, and the look before the stop grows old meanwhile."""
+MAX_AGE_OF_SIGNS = 10.0
+"""Seconds in which another stop may rest on them: they tell of what lasts."""
 RESOLVED_IN = 1.0
 THE_WAY = (
     "Check the network path there from its machine: a firewall, a route, a link that loses packets, an address that has "
@@ -31,16 +35,52 @@ THE_WAY = (
 )
 
 
-async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], ports: Ports) -> str | None:
+class Watched:
+    """What machines say of nodes that stay, each asked for more than a second. A proof begins it, as it has to wait anyway; the
+    stop that follows within seconds finds it done. Kept in this process alone, and by the nodes' processes.
+    """
+
+    def __init__(self, ports: Ports, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ports, self._clock = ports, clock
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._told: dict[tuple[str, int, str], tuple[float, asyncio.Task[VitalSigns | None]]] = {}
+        self._begun = set[asyncio.Task[VitalSigns | None]]()
+
+    def begin(self, spec: ClusterSpec) -> None:
+        """Ask of all nodes again, and wait for none. What fails is asked again when it is needed."""
+        for node in spec.nodes:
+            asking = asyncio.create_task(self.signs(spec, node, 0.0))
+            self._begun.add(asking)
+            asking.add_done_callback(self._begun.discard)
+            asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def signs(self, spec: ClusterSpec, node: NodeSpec, max_age: float = MAX_AGE_OF_SIGNS) -> VitalSigns | None:
+        """As told within the last seconds, or now. `None` where nothing can be told. Raises `CannotLook`, `KeeperlessError`."""
+        driver = self._ports.drivers.driver(node)
+        process = await driver.process()
+        if not process.is_running or process.identity is None:
+            return None
+        now, key = self._clock(), (spec.name, node.id, process.identity)
+        self._told = {one: kept for one, kept in self._told.items() if now - kept[0] <= MAX_AGE_OF_SIGNS}
+        found = self._told.get(key)
+        if found is None or _has_failed(found[1]) or (found[1].done() and now - found[0] > max_age):
+            self._told[key] = now, asyncio.create_task(self._ask(driver, node, int(process.pid)))
+        return await asyncio.shield(self._told[key][1])
+
+    async def _ask(self, driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns | None:
+        async with self._free:
+            return await self._ports.doctor.watch(driver, node, pid)
+
+
+def _has_failed(asking: "asyncio.Task[VitalSigns | None]") -> bool:
+    return asking.done() and (asking.cancelled() or asking.exception() is not None)
+
+
+async def why_others_do_not_get_on(spec: ClusterSpec, stopped: Collection[int], ports: Ports, watched: Watched) -> str | None:
     """`stopped`: brokers that are to be. `None` where no other one is seen to stand still, or to be cut off; a machine that
     cannot be asked says nothing, for its node is looked at in all other ways."""
-    free = asyncio.Semaphore(AT_ONCE)
-
-    async def why(node: NodeSpec) -> str | None:
-        async with free:
-            return await _why(spec, node, stopped, ports)
-
-    asked = [asyncio.ensure_future(why(node)) for node in spec.nodes if node.id not in stopped]
+    others = [node for node in spec.nodes if node.id not in stopped]
+    asked = [asyncio.ensure_future(_why(spec, node, stopped, ports, watched)) for node in others]
     if not asked:
         return None
     try:
@@ -83,13 +123,9 @@ async def _numbers(host: str) -> tuple[str, ...]:
         return ()
 
 
-async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], ports: Ports) -> str | None:
-    driver = ports.drivers.driver(node)
+async def _why(spec: ClusterSpec, node: NodeSpec, stopped: Collection[int], ports: Ports, watched: Watched) -> str | None:
     try:
-        process = await driver.process()
-        if not process.is_running or process.identity is None:
-            return None
-        signs = await ports.doctor.watch(driver, node, int(process.pid))
+        signs = await watched.signs(spec, node)
     except (CannotLook, KeeperlessError):
         return None
     if signs is None:

@@ -1,10 +1,10 @@
 """`roll_node`: one node, or the brokers of one wave, from the look before to the proof afterwards, in both directions. Safe to
 run any number of times.
 
-    1. make the file that is to be written, and have a JVM beside the node read it
-       look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
-       then what it needs to start again is looked at (`startable`), of a controller whether the others are reached
-       (`remaining_quorum`), and its configuration management is paused, and proven to be (`configuration_management`)
+    1. make the file that is to be written; then, at the same time: have a JVM beside the node read it, look at what it needs to
+       start again (`startable`), and whether the others get on, or are reached (`remaining_nodes`)
+       look again: the fence holds, and a fresh decision is this very step    (else: blocked, nothing touched)
+       then its configuration management is paused, and proven to be (`configuration_management`)
     2. if all is as it was for 1, archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible: one transaction of the ledger, which asks for hold, rollback, expiry,
        evidence and generation too                                             (else: blocked, nothing written)
@@ -50,7 +50,7 @@ from temporalio import activity
 from activities.claims import cluster_to_change, ensure_not_superseded
 from activities.concurrently import all_of
 from activities.heartbeat import heartbeating
-from activities.looking import LastLook, answer_or_silence, last_look, outcome, why_not_approved
+from activities.looking import LastLook, answer_or_silence, last_look, outcome, outcome_of_all, why_not_approved
 from activities.node_files import ensure_unchanged, read_mark, sha256_of
 from activities.observing.member_trees import why_trees_differ
 from activities.ports.kafka import Listeners
@@ -60,7 +60,7 @@ from activities.rolling.marking import Marked, Prepared, Target, mark_roll, prep
 from activities.rolling.pauses import PauseMeter
 from activities.rolling.processes import does_not_stop
 from activities.rolling.proving import Proof, Rolled, prove
-from activities.rolling.remaining_nodes import why_no_quorum_would_stay, why_others_do_not_get_on
+from activities.rolling.remaining_nodes import Watched, why_no_quorum_would_stay, why_others_do_not_get_on
 from activities.rolling.startable import why_not_startable, why_not_startable_as
 from activities.survey.unapplied import why_not_in_force
 from domain.cluster import NodeSpec, Role
@@ -79,6 +79,7 @@ class Rolling:
 
     def __init__(self, ports: Ports, listeners: Listeners) -> None:
         self._ports, self._listeners = ports, listeners
+        self._watched = Watched(ports)
 
     @activity.defn(name=ActivityName.ROLL_NODE)
     async def roll_node(self, request: StepRequest) -> StepOutcome:
@@ -99,7 +100,7 @@ class Rolling:
                 rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
             if blocked is not None:
                 return outcome(blocked)
-            proof = await prove(request, rolled, self._ports)
+            proof = await prove(request, rolled, self._ports, self._watched)
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
             rolling = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
             return rolling.model_copy(
@@ -108,16 +109,15 @@ class Rolling:
 
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
-        cluster, nodes = targets[0].cluster, [target.node for target in targets]
-        differ = await self._why_trees_differ(request, cluster, nodes)
-        if differ is not None:
-            return [], differ
-        prepared, untried = await self._prepare(request, targets)
-        if untried is not None:
-            return [], untried
-        look, looked_at = await self._look_again(request)
-        blocked = look.why_not or await self._why_not_now(request, targets)
-        blocked = blocked or await self._why_not_paused(request, targets)
+        made, silent = await answer_or_silence(all_of(*(prepare_roll(request, target, self._ports) for target in targets)))
+        if made is None:
+            return [], silent
+        prepared = list(zip(targets, made, strict=True))
+        blocked = await self._why_not_yet(request, prepared)
+        if blocked is not None:
+            return [], blocked
+        look, looked_at = await look_again(request.model_copy(update={"looks": 1}), self._ports)
+        blocked = look.why_not or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
         marks = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in prepared))
@@ -137,17 +137,32 @@ class Rolling:
         begun = [one for one in rolled if one is not None]
         return begun, None if begun else OLD
 
-    async def _prepare(self, request: StepRequest, targets: list[Target]) -> tuple[list[tuple[Target, Prepared]], str | None]:
-        """What would be written, and why one would not start with it. Before the look, which must not grow old: on a busy
-        machine a JVM takes its time.
+    async def _why_not_yet(self, request: StepRequest, prepared: list[tuple[Target, Prepared]]) -> str | None:
+        """All that no look tells, asked at the same time, with the earlier looks beside it. The look that allows the restart
+        comes afterwards, because it must not grow old: on a busy machine a JVM takes its time.
         """
-        found, silent = await answer_or_silence(all_of(*(prepare_roll(request, target, self._ports) for target in targets)))
-        if found is None:
-            return [], silent
-        prepared = list(zip(targets, found, strict=True))
-        why_not = partial(why_not_startable_as, request, self._ports)
-        whys = await all_of(*(why_not(target, one.process, one.text) for target, one in prepared))
-        return prepared, next((why for why in whys if why is not None), None)
+        targets = [target for target, _ in prepared]
+        cluster, nodes, is_back = targets[0].cluster, [target.node for target in targets], request.revert is not None
+        try_to_start = partial(why_not_startable_as, request, self._ports)
+        whys = await all_of(
+            self._why_trees_differ(request, cluster, nodes),
+            *(try_to_start(target, one.process, one.text) for target, one in prepared),
+            self._why_not_before(request),
+            why_not_startable(cluster, nodes, self._into(request), request.policy, self._ports, is_back=is_back),
+            self._why_not_in_force(request, targets),
+            self._why_no_quorum(request, targets),
+            self._why_others_do_not_get_on(targets),
+        )
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_not_before(self, request: StepRequest) -> str | None:
+        """All looks but the last, and the pause after each."""
+        if request.looks == 1:
+            return None
+        seen, _ = await look_again(request.model_copy(update={"looks": request.looks - 1}), self._ports)
+        if seen.why_not is None:
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+        return seen.why_not
 
     async def _finish_all(self, request: StepRequest, left: list[tuple[Target, RollMark]]) -> tuple[list[Rolled], str | None]:
         finished = await all_of(*(self._finish(request, target, mark) for target, mark in left))
@@ -161,17 +176,6 @@ class Rolling:
         return await self._write(request, target, marked, LastLook(None), None) or await self._restart(
             request, target, marked, None
         )
-
-    async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
-        """What no look tells."""
-        cluster, nodes = targets[0].cluster, [target.node for target in targets]
-        is_back = request.revert is not None
-        why = await why_not_startable(cluster, nodes, self._into(request), request.policy, self._ports, is_back=is_back)
-        why = why or await self._why_not_in_force(request, targets)
-        if why is not None:
-            return why
-        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_do_not_get_on(targets))
-        return next((one for one in whys if one is not None), None)
 
     async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
         """What is edited on the way back, or before it, is named as a loss: nobody has to put it into force first."""
@@ -187,7 +191,7 @@ class Rolling:
         spec = targets[0].cluster.spec
         brokers = [t for t in targets if spec.role(t.node.id) is Role.BROKER and (await t.driver.process()).is_running]
         stopped = [target.node.id for target in brokers]
-        return await why_others_do_not_get_on(spec, stopped, self._ports) if stopped else None
+        return await why_others_do_not_get_on(spec, stopped, self._ports, self._watched) if stopped else None
 
     def _into(self, request: StepRequest) -> Restart:
         return self._ports.kinds[request.kind].rolls.restart(request.step.stage)
@@ -212,18 +216,6 @@ class Rolling:
         if request.revert is not None:
             return None
         return await why_trees_differ(cluster, nodes, self._into(request).urgent, self._ports.zookeepers, self._ports.metrics)
-
-    async def _look_again(self, request: StepRequest) -> tuple[LastLook, float]:
-        """Whether the step may still be taken, and when the look that says so began: what it saw was true then."""
-        seen, looked_at = LastLook(None), seconds_since_boot()
-        for look in range(request.looks):
-            if look:
-                await asyncio.sleep(request.policy.poll_interval.total_seconds())
-                looked_at = seconds_since_boot()
-            seen = await last_look(request.model_copy(update={"looks": 1}), self._ports)
-            if seen.why_not is not None:
-                break
-        return seen, looked_at
 
     async def _write(
         self, request: StepRequest, target: Target, marked: Marked, look: LastLook, looked_at: float | None
@@ -320,13 +312,20 @@ def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, t
         for node_id in step.nodes
         for one in [found.get(node_id)]
     ]
-    return StepOutcome(
-        **each[0].model_dump(exclude={"node_id"}),
-        seconds=seconds,
-        attempt=activity.info().attempt,
-        companions=tuple(each[1:]),
-        leadership=proof.leadership,
-    )
+    return outcome_of_all(each, seconds, proof.leadership)
+
+
+async def look_again(request: StepRequest, ports: Ports) -> tuple[LastLook, float]:
+    """Whether the step may still be taken, and when the look that says so began: what it saw was true then."""
+    seen, looked_at = LastLook(None), seconds_since_boot()
+    for look in range(request.looks):
+        if look:
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+            looked_at = seconds_since_boot()
+        seen = await last_look(request.model_copy(update={"looks": 1}), ports)
+        if seen.why_not is not None:
+            break
+    return seen, looked_at
 
 
 async def has_left(request: StepRequest, target: Target, mark: RollMark) -> bool:

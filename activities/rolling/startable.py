@@ -73,21 +73,22 @@ async def why_not_startable(
     running = [node for node, process in zip(nodes, processes, strict=True) if process.is_running]
     names = ", ".join(cluster.spec.node_name(node.id) for node in running)
     try:
-        whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_not_its_program(cluster, node, ports) for node in running))
         seen = [(node, process) for node, process in zip(nodes, processes, strict=True) if process.is_running]
-        whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen))
-        whys += await all_of(*(_why_not_stoppable(cluster, node, process, ports) for node, process in seen))
-        whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen))
+        asked = [_why_not_installed(cluster, node, ports) for node in running]
+        asked += [_why_not_its_program(cluster, node, ports) for node in running]
+        asked += [_why_no_codecs(cluster, node, process, ports) for node, process in seen]
+        asked += [_why_not_stoppable(cluster, node, process, ports) for node, process in seen]
+        asked += [_why_not_its_own_file(cluster, node, ports) for node in running]
+        asked += [_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen]
         if brokers := [node for node in running if cluster.spec.role(node.id) is Role.BROKER]:
-            whys.append(await why_others_not_found(cluster, brokers, ports))
+            asked.append(why_others_not_found(cluster, brokers, ports))
         if into.registers_in_zookeeper and brokers:
-            whys.append(await _why_not_of_cluster(cluster, names, ports))
+            asked.append(_why_not_of_cluster(cluster, names, ports))
         if brokers and not is_back:
-            whys.append(await _why_coordinators_would_disagree(cluster, names, policy, ports))
+            asked.append(_why_coordinators_would_disagree(cluster, names, policy, ports))
         if into.takes_topics_of_zookeeper and brokers:
-            whys.append(await _why_topics_would_go(cluster, names, ports))
+            asked.append(_why_topics_would_go(cluster, names, ports))
+        whys = await all_of(*asked)
     except KeeperlessError as error:
         return f"{names}: whether it could start again is not known: {error}"
     return next((why for why in whys if why is not None), None)

@@ -1,6 +1,7 @@
 """Temporal and our programs, as the demo has started them. Kept on disk, so that whoever was killed can be started again."""
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -49,7 +50,11 @@ class Cast:
 
 def cast_of(directory: DemoDirectory, program: Path, ports: TemporalPorts, api_port: int) -> Cast:
     temporal = TemporalServer(directory.temporal, ports, program)
-    return Cast(temporal, Services(directory.services, temporal.address, api_port, temporal.ui_url))
+    of_spark = {name: value for name, value in os.environ.items() if name.startswith("KEEPERLESS_SPARK")}
+    return Cast(
+        temporal,
+        Services(directory.services, temporal.address, api_port, temporal.ui_url, extra_environment=of_spark),
+    )
 
 
 def kept_cast(directory: DemoDirectory) -> Cast:

@@ -1,4 +1,4 @@
-"""`roll_node` and `provision_controller` cut off after every single call of a port, and run again as Temporal would.
+"""`roll_node` and `provision_controller`, of one node, cut off after every single call of a port, and run again by Temporal.
 
 A worker can die anywhere, on the way forward and on the way back. Whatever it left, the next attempt at the same step ends in
 the same state: restarted once, all that was overwritten archived, nobody else touched. Nothing here sleeps or waits; the ledger
@@ -33,7 +33,7 @@ from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.wanted import wanted_of
-from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, is_roll
+from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, create_all_but_the_last, is_roll
 from tests.unit.fake_way_back import take_flag
 
 EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "kill", "consume_approval"})
@@ -59,8 +59,7 @@ def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
 
 
 FORWARD: dict[str, Callable[[Step], bool]] = {
-    "provision the first controller": lambda s: s.action == StepAction.PROVISION_CONTROLLER,
-    "provision the second controller": lambda s: s.node_id == 3002,
+    "provision the last controller": lambda s: s.action == StepAction.PROVISION_CONTROLLER,
     "roll to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION),
     "roll to kraft": lambda s: is_roll(s, NodeStage.KRAFT),
     "finalize the first controller": lambda s: s.gate is not None,
@@ -128,11 +127,13 @@ async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Foun
     shutil.copy(database, path)
     opened = Database(f"sqlite:///{path}")
     forward = Walk(SqlLedger(opened), FakeCluster(fake_spec(), boot_looks=1, catch_up_looks=1, copy_looks=1))
+    await create_all_but_the_last(forward)
     await forward.to("gate", FORWARD)
     back, alarm = forward.copy(is_back=True), forward.copy(approvals={})
     await forward.to("done", FORWARD, "m1/end")
     await back.to("done", BACK, "m1/back")
     again = back.copy(is_back=False, approvals={})
+    await create_all_but_the_last(again, "m1/again")
     await again.to("step", AGAIN, "m1/again")
     take_flag(alarm.cluster, 3002, restart=True)
     alarm.cluster.advance(2)
@@ -245,7 +246,9 @@ def effects(calls: list[str]) -> list[str]:
 async def test_an_attempt_that_is_superseded_on_its_way_has_no_further_effect(
     road: Found, database: Path, tmp_path: Path
 ) -> None:
-    """Between the fence and the effect that it allows there is one moment: at most the one effect may still happen."""
+    """Between the fence and the effect that it allows there is one moment: at most the one effect may still happen. The
+    programs that this step runs on machines only look.
+    """
     cluster, asked, _ = road["roll to kraft"]
     most = 0
     for count in range(200):
@@ -267,7 +270,7 @@ async def test_an_attempt_that_is_superseded_on_its_way_has_no_further_effect(
             await opened.close()
         if len(calls) <= count + 1:
             break
-        late = effects(calls[count + 1 :])
+        late = [call for call in effects(calls[count + 1 :]) if not call.endswith(" run")]
         assert len(late) <= 2, f"superseded after call {count} {calls[count]}: {late}"
         most = max(most, len(late))
     print(f"superseded at {count} places, at most {most} effects afterwards")

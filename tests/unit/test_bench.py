@@ -1,6 +1,8 @@
 """The bench at its smallest, without what only it needs: it still runs, believes no wrong result, and reads what it wrote."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ from bench.compare import groups, lines, run
 from bench.contenders import BY_NAME
 from bench.inputs import cluster_inputs, segment_inputs
 from bench.measuring import BenchError, running
+from bench.migration.ours import stretches_of
+from bench.migration.processor import Meter
 from bench.raw import RawCluster
 
 WITHOUT_PACKAGES = ["ours-raw-local", "ours-local", "plain-reading", "walk"]
@@ -67,3 +71,46 @@ def test_inputs_are_made_once_and_are_the_same_again(tmp_path: Path) -> None:
 def test_so_much_differs_as_is_promised() -> None:
     truth = RawCluster.of(1_000_000).truth()
     assert truth["missing_left"] + truth["missing_right"] + truth["differs"] == 300
+
+
+def test_a_migration_is_told_by_phase_and_by_roll() -> None:
+    def event(second: float, kind: str, **data: object) -> dict[str, object]:
+        return {"at": f"2026-01-01T00:00:{second:06.3f}+00:00", "kind": kind, "data": data}
+
+    def step(number: int, begun: float, ended: float, action: str, node: str, stage: str) -> list[dict[str, object]]:
+        told = {"step": number, "action": action, "node": node, "stage": stage}
+        return [event(begun, "step-started", **told), event(ended, "step-done", **told)]
+
+    events = [
+        event(0, "claimed"),
+        *step(1, 4, 9, "provision-controller", "controller-3001", "migration"),
+        *step(2, 9.5, 10, "capture-baseline", "cluster", "migration"),
+        *step(3, 10, 15, "roll-node", "broker-1", "migration"),
+        *step(4, 16, 18, "compare-copy", "cluster", "migration"),
+        *step(5, 18, 23, "roll-node", "broker-1", "kraft"),
+        *step(6, 23, 25, "compare-metadata", "cluster", "kraft"),
+        event(25.5, "gate-opened"),
+        event(26, "approved"),
+        *step(7, 26, 30, "roll-node", "controller-3001", "kraft"),
+        event(31, "succeeded"),
+    ]
+    told = stretches_of(events)
+    assert told.total == 30.5, "without the person's half second"
+    assert told.phases() == {
+        "preflight": 4,
+        "controllers": 5,
+        "roll 1": 6,
+        "copy": 3,
+        "roll 2": 5,
+        "before the gate": 2.5,
+        "finalising": 4,
+        "afterwards": 1,
+    }
+    assert told.rolls() == [5, 5]
+
+
+def test_processor_seconds_of_what_has_ended_are_kept(tmp_path: Path) -> None:
+    busy = "import time; end = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
+    with Meter(tmp_path) as meter:
+        subprocess.run([sys.executable, "-c", busy, "activities.worker", str(tmp_path)], check=True)
+    assert 0.1 < meter.seconds()["activities"] < 1

@@ -188,7 +188,7 @@ async def test_a_wave_is_measured_at_each_of_its_brokers_and_each_is_tried_befor
     take = walk.take
 
     async def noting(request: StepRequest) -> None:
-        if request.step.companions:
+        if request.step.companions and request.step.action == StepAction.ROLL_NODE:
             scene = Scene(cluster, walk.ledger, request)
             apart, seen = scene.copy(), KillAfter()
             outcome = await scene.attempt(apart, seen)

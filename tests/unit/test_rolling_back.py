@@ -9,9 +9,11 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities.looking import LastLook
 from activities.node_files import before_path, look_at_disk, mark_path, read_mark, sha256_of, write_mark
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
+from activities.rolling.roll import seconds_since_boot
 from activities.shipped_kinds import SHIPPED_KINDS
 from activities.zk_to_kraft.provisioning import Provisioning
 from domain.cluster import original_path
@@ -475,10 +477,11 @@ async def provision(cluster: FakeCluster, node_id: int, ledger: Any = None) -> A
 
 @pytest.fixture
 def nobody_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(*_: object) -> None:
+    async def none(*_: object) -> tuple[LastLook, float]:
         await asyncio.sleep(0)
+        return LastLook(None), seconds_since_boot()
 
-    monkeypatch.setattr("activities.zk_to_kraft.provisioning.why_not_this_step", none)
+    monkeypatch.setattr("activities.zk_to_kraft.provisioning.look_again", none)
 
 
 @pytest.mark.parametrize("node_id", [1, 3001])

@@ -53,6 +53,13 @@ def but(node_id: int, s: Situation, **values: Any) -> Situation:
 
 HYBRID = all_brokers(BrokerMode.HYBRID, MIGRATION)
 EARLY = replace(HYBRID, quorum=QuorumState.POST_MIGRATION)
+NEW = all_controllers(
+    all_brokers(BrokerMode.ZOOKEEPER, ZOOKEEPER, claim=Claim.ZOOKEEPER, quorum=QuorumState.ABSENT, is_copy_made=False),
+    mode=ControllerMode.ABSENT,
+    is_caught_up=False,
+    is_leader=False,
+)
+"""Before anything: no controller is there yet."""
 LEFT = all_controllers(
     all_brokers(BrokerMode.ZOOKEEPER, ZOOKEEPER, claim=Claim.ZOOKEEPER, quorum=QuorumState.ABSENT, is_copy_made=False),
     mode=ControllerMode.FENCED,
