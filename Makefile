@@ -113,6 +113,10 @@ audit: setup ## Known vulnerabilities of the locked packages (asks the package i
 bench: setup-checks ## How fast the checks are, beside DuckDB, Polars and datacompy on Spark (ARGS="--sizes 1000 --rounds 5")
 	@$(RUN) bench.compare $(ARGS)
 
+.PHONY: bench-migration
+bench-migration: setup-checks ## How long a whole migration takes, beside a bare script that follows Kafka's guide (ARGS="--rounds 5 --burners 2")
+	@$(RUN) bench.migration.compare $(ARGS)
+
 .PHONY: lock
 lock: ## Write all requirements*.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
 	@$(PYTHON) -m setup.lock $(ARGS)
