@@ -7,7 +7,7 @@
     4. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes
     5. format the storage, unless it is formatted for this cluster and this node
     6. start the process, unless it runs
-    7. wait until it answers; the quorum's own readiness is the next decision's business
+    7. wait until it answers, and a while for the quorum's first records; the quorum's readiness is the next decision's business
     8. note that it has run; set the mark to proven, if it holds the lock of its own log directory
 
 All controllers of a step are taken through these lines together: one look allows all of them; each line up to 4 is done for
@@ -26,7 +26,7 @@ controller's original: should somebody take its migration flag before the end, i
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
@@ -60,7 +60,7 @@ from domain.contracts import CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import Step
 from domain.errors import Permanent, Transient, Unsafe
 from domain.health.liveness import is_known_to_have_run
-from domain.observed.observation import NodeDisk, RollMark, StorageState
+from domain.observed.observation import MigrationGauge, NodeDisk, RollMark, StorageState
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.steps import ZkActivity
@@ -68,7 +68,14 @@ from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 FORMAT_TIMEOUT = timedelta(minutes=2)
 """A JVM start and a few small files; minutes only on a starved machine."""
-
+LOOK_SECONDS = 0.2
+LOOKS_FOR_RECORDS = 75
+"""How often a controller that answers is asked for the quorum's first records. Elections take a second or two."""
+LOST_FIRST_ELECTION = "Should not have ZK migrations enabled on a cluster running metadata.version 3.0-IV1"
+"""A controller ends with this if it loses the lead before its first records are committed, and is elected again: it takes the
+log for that of an old cluster (3.9.2, seen: LogReplayTracker keeps what was never committed). A new process reads the log anew.
+"""
+STARTED_TWICE = "it ended after its first election, as Kafka 3.9 can when the lead changes then, and was started again"
 
 LEFT_OUT = "this step was cut off before this controller was begun: those begun are finished, and this one is decided again"
 
@@ -164,21 +171,28 @@ class Provisioning:
 
         Its metrics agent answers before Kafka has opened anything.
         """
-        begun = time.monotonic()
+        begun, note, left = time.monotonic(), "", LOOKS_FOR_RECORDS
         why = f"{target.name} was started and does not answer: not observed yet"
-        while time.monotonic() < begun + request.policy.restart_deadline.total_seconds():
+        while (passed := time.monotonic() - begun) < request.policy.restart_deadline.total_seconds():
             if not (await target.driver.process()).is_running:
-                age = timedelta(seconds=time.monotonic() - begun)
-                return OwnData(f"{target.name} does not run after its start. {await told_last(target.driver, age)}")
+                words = await told_last(target.driver, timedelta(seconds=passed))
+                if LOST_FIRST_ELECTION not in words or note:
+                    return OwnData(f"{target.name} does not run after its start. {words}")
+                await ensure_not_superseded(request, self._ports)
+                await target.driver.start()
+                note = STARTED_TWICE
             try:
-                await self._ports.metrics.read(target.node.metrics)
-                data = await own_data(request, target)
-                if data.why_not is None:
-                    return data
-                why = data.why_not
+                gauges = await self._ports.metrics.read(target.node.metrics)
+                if left and gauges.migration_gauge in {None, MigrationGauge.BOOTING}:
+                    left -= 1
+                else:
+                    data = await own_data(request, target)
+                    if data.why_not is None:
+                        return replace(data, note="; ".join(filter(None, [data.note, note])))
+                    why = data.why_not
             except Transient as error:
                 why = f"{target.name} was started and does not answer: {error}"
-            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+            await asyncio.sleep(min(LOOK_SECONDS, request.policy.poll_interval.total_seconds()))
         return OwnData(why)
 
     async def _make(self, request: StepRequest, target: Target, controller: ControllerSpec, source: FileContent) -> _Made:

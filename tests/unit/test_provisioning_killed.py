@@ -17,7 +17,7 @@ from activities.looking import LastLook
 from activities.node_files import METADATA_LOG, mark_path
 from activities.ports.nodes import Completed
 from activities.rolling.roll import seconds_since_boot
-from activities.zk_to_kraft.provisioning import LEFT_OUT
+from activities.zk_to_kraft.provisioning import LEFT_OUT, LOST_FIRST_ELECTION, STARTED_TWICE
 from domain.contracts import StepOutcome
 from domain.decisions import Step
 from domain.errors import Superseded, Transient, Unsafe
@@ -31,6 +31,12 @@ from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Scene, Until
 
 CONTROLLERS = (3001, 3002, 3003)
 MAX_DECISIONS = 40
+
+
+@pytest.fixture(autouse=True)
+def few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake quorum gets no further while a step is taken; and every look is a place to be killed at."""
+    monkeypatch.setattr("activities.zk_to_kraft.provisioning.LOOKS_FOR_RECORDS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -324,6 +330,37 @@ async def test_one_that_does_not_come_up_is_named(scene: Scene) -> None:
     outcome = await scene.attempt(cluster, Watching(cluster))
     assert [outcome.is_done, *(c.is_done for c in outcome.companions)] == [True, True, False]
     assert "controller-3003 does not run after its start" in (outcome.companions[1].blocked or "")
+
+
+async def test_one_that_lost_its_first_election_is_started_again_once(scene: Scene) -> None:
+    cluster = scene.copy()
+    told = ("[2026-01-01 00:00:00,000] ERROR fatal fault", f"java.lang.RuntimeException: {LOST_FIRST_ELECTION}")
+    starts = cluster.nodes[3003].start
+
+    def start() -> None:
+        cluster.faults.dies_at_start.pop(3003, None)
+        starts()
+        if cluster.nodes[3003].starts == 1:
+            cluster.faults.dies_at_start[3003] = told
+
+    cluster.nodes[3003].start = start  # type: ignore[method-assign]
+    outcome = await scene.attempt(cluster, Watching(cluster))
+    assert [outcome.is_done, *(c.is_done for c in outcome.companions)] == [True, True, True]
+    assert STARTED_TWICE in outcome.companions[1].changes
+    assert STARTED_TWICE not in (*outcome.changes, *outcome.companions[0].changes)
+    assert [cluster.nodes[n].starts for n in CONTROLLERS] == [1, 1, 2]
+    mark, process = mark_of(cluster, 3003), cluster.nodes[3003].process
+    assert mark is not None
+    assert process is not None
+    assert mark.proven_identity == process.identity
+
+
+async def test_one_that_ends_so_again_is_not_started_a_third_time(scene: Scene) -> None:
+    cluster = scene.copy()
+    cluster.faults.dies_at_start[3003] = (LOST_FIRST_ELECTION,)
+    outcome = await scene.attempt(cluster, Watching(cluster))
+    assert [outcome.is_done, *(c.is_done for c in outcome.companions)] == [True, True, False]
+    assert cluster.nodes[3003].starts == 2
 
 
 async def test_another_migration_that_has_claimed_the_cluster_leaves_an_attempt_without_effect(scene: Scene) -> None:
