@@ -46,6 +46,7 @@ from activities.node_files import (
     storage_in,
     write_mark,
 )
+from activities.on_node.try_java import OWN
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
 from activities.rolling.configuration_management import pauses_of, why_not_paused
@@ -296,6 +297,7 @@ class Provisioning:
             await target.driver.make_dir(log_dir)
         arguments = [
             controller.java,
+            *OWN,
             "-cp",
             controller.class_path,
             "kafka.tools.StorageTool",

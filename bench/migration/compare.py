@@ -47,7 +47,8 @@ def round_of(contender: str, size: Size, spark: str, policy: dict[str, Any]) -> 
             used = meter.seconds()
             if isinstance(player, Bare):
                 used["bare script"] = round(player.processor_seconds, 2)
-            return _told(contender, stretches, used, place)
+            told = _told(contender, stretches, used, place)
+            return told if isinstance(player, Bare) else {**told, "plan": player.plan}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -91,6 +92,8 @@ def lines(rounds: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield _line(f"{phase}, s", [one["phases"][phase] for one in bare], [one["phases"][phase] for one in ours])
     yield _line("all, s", [one["total"] for one in bare], [one["total"] for one in ours])
     yield _line("one broker's roll, s", [median(one["rolls"]) for one in bare], [median(one["rolls"]) for one in ours])
+    yield f"{'plan before, s':24}{'–':>9}{median(one['plan']['seconds'] for one in ours):>9.2f}"
+    yield f"{'estimate, s':24}{'–':>9}{median(one['plan']['estimate'] for one in ours):>9.2f}"
     yield _line("between steps, p95, s", *([_p95(one["gaps"]) for one in of_one] for of_one in (bare, ours)))
     yield _line("processor, s", [_counted(one) for one in bare], [_counted(one) for one in ours])
     for name in sorted({name for one in rounds for name in one["processor"]}):

@@ -49,15 +49,23 @@ class Ours:
 
     def __init__(self, scene: Scene, temporal: TemporalServer, services: Services, policy: Mapping[str, object]) -> None:
         self._scene, self._temporal, self._services, self._policy = scene, temporal, services, policy
+        self.plan: dict[str, float] = {}
 
     def play(self) -> Stretches:
-        """The migration's events are printed into a file."""
+        """The migration's events are printed into a file. `plan`: seconds of the plan that a person reads before the start, and
+        what it expected of the migration.
+        """
         with http_client() as http, (self._scene.directory / "events.log").open("w") as log, redirect_stdout(log):
             rig = Rig(self._scene.cluster, self._temporal, self._services, self._scene.load, http)
             rig.register()
-            migration_id = rig.migrate(hold=False, **self._policy)
+            begun = time.monotonic()
+            plan = rig.plan(**self._policy)
+            self.plan = {"seconds": time.monotonic() - begun, "estimate": plan["estimate"]["seconds"]}
+            migration_id = rig.migrate_as_planned(plan).raise_for_status().json()["id"]
             self._approve(rig, migration_id)
-            return stretches_of(rig.events(migration_id))
+            events = rig.events(migration_id)
+            ensure_waves(events, len(self._scene.cluster.spec.brokers), int(str(self._policy["max_parallel"])))
+            return stretches_of(events)
 
     def _approve(self, rig: Rig, migration_id: str) -> None:
         """Until the migration has ended."""
@@ -99,11 +107,25 @@ def stretches_of(events: list[dict[str, Any]]) -> Stretches:
     return told
 
 
+def ensure_waves(events: list[dict[str, Any]], brokers: int, parallel: int) -> None:
+    """Roll 1 begins with one broker and ends with one, and no wave is larger than asked. Raises `Transient`."""
+    begun = [event for event in events if event["kind"] == "step-started" and event["data"]["action"] == "roll-node"]
+    for stage in ("migration", "kraft"):
+        of_stage = [one["data"]["step"] for one in begun if one["data"]["stage"] == stage and _is_broker(one["data"])]
+        waves = [of_stage.count(step) for step in dict.fromkeys(of_stage)]
+        has_canary = stage == "kraft" or (waves[0], waves[-1]) == (1, 1)
+        if sum(waves) != brokers or max(waves) > parallel or not has_canary:
+            raise Transient(f"brokers were restarted into {stage} in waves of {waves}, at most {parallel} at a time")
+
+
+def _is_broker(step: dict[str, Any]) -> bool:
+    return str(step["node"]).startswith("broker")
+
+
 def _phase_of(step: dict[str, Any]) -> str:
     """A comparison belongs to the wait that it ends."""
-    is_broker = str(step["node"]).startswith("broker")
     if step["action"] == "roll-node":
-        return f"roll {1 if step['stage'] == 'migration' else 2}" if is_broker else "finalising"
+        return f"roll {1 if step['stage'] == 'migration' else 2}" if _is_broker(step) else "finalising"
     return PHASE_OF[step["action"]]
 
 

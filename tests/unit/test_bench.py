@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +14,10 @@ from bench.compare import groups, lines, run
 from bench.contenders import BY_NAME
 from bench.inputs import cluster_inputs, segment_inputs
 from bench.measuring import BenchError, running
-from bench.migration.ours import stretches_of
+from bench.migration.ours import ensure_waves, stretches_of
 from bench.migration.processor import Meter
 from bench.raw import RawCluster
+from domain.errors import Transient
 
 WITHOUT_PACKAGES = ["ours-raw-local", "ours-local", "plain-reading", "walk"]
 
@@ -107,6 +111,21 @@ def test_a_migration_is_told_by_phase_and_by_roll() -> None:
         "afterwards": 1,
     }
     assert told.rolls() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("waves", "is_well"),
+    [([1, 2, 2, 1], True), ([2, 2, 2], False), ([1, 2, 3], False), ([1, 3, 1, 1], False), ([1, 2, 1], False)],
+)
+def test_a_round_counts_only_with_a_canary_first_and_one_broker_last(waves: list[int], *, is_well: bool) -> None:
+    def begun(stage: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
+        for number, size in enumerate(sizes):
+            data = {"step": f"{stage}-{number}", "action": "roll-node", "node": "broker-1", "stage": stage}
+            yield from [{"kind": "step-started", "data": data}] * size
+
+    events = [*begun("migration", waves), *begun("kraft", [2, 2, 2])]
+    with nullcontext() if is_well else pytest.raises(Transient, match="in waves of"):
+        ensure_waves(events, 6, 2)
 
 
 def test_processor_seconds_of_what_has_ended_are_kept(tmp_path: Path) -> None:
