@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from domain.replication_factor.replicas import Broker, Change, Racks
+from domain.observed.replicas import Broker
+from domain.replication_factor.change import Change, Racks
 
 
 def why_not(change: Change, factor: int | None, brokers: Collection[Broker]) -> str | None:

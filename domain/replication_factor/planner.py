@@ -16,7 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from domain.replication_factor.replicas import Broker, Change, Partition, Racks
+from domain.observed.replicas import Broker, Partition
+from domain.replication_factor.change import Change, Racks
 
 LEAST_RACK, LEAST_LOADED = "its rack has the fewest replicas of this partition", "it has the fewest replicas of all brokers"
 OUT_OF_SYNC, CROWDED = "it is out of sync", "its rack has another replica of this partition"

@@ -1,8 +1,9 @@
 """`FakeCluster`: what Kafka does in a migration from ZooKeeper to KRaft and back, as far as we saw it (proven-facts, 4 and 5).
 
-Its time is the number of looks: every `KafkaAdmin.view`, answered or not, is one (`observe` asks for exactly one), and
-`advance()` adds one. Whoever asks for the same znode again in one session is waiting: that is one, too. Processes need
-`boot_looks` until they serve and `catch_up_looks` more until their replicas are in sync; the copy takes `copy_looks`.
+Its time is the number of looks: every `KafkaAdmin.view`, answered or not, is one (`observe` asks for exactly one), so is every
+`ReplicaAdmin.layout`, and `advance()` adds one. Whoever asks for the same znode again in one session is waiting: that is one,
+too. Processes need `boot_looks` until they serve and `catch_up_looks` more until their replicas are in sync; the copy takes
+`copy_looks`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from playground.fakes.gauges import broker_gauges, controller_gauges
 from playground.fakes.leaders import Leaders
 from playground.fakes.machine import text_file
 from playground.fakes.migration_driver import DriverState, MigrationDriver
+from playground.fakes.moves import Moves
 from playground.fakes.node import FakeDriver, FakeNode, Mode
 from playground.fakes.quorum import Quorum, is_booted, mode
 from playground.fakes.spec import BROKER_FILE, fake_spec
@@ -57,6 +59,7 @@ class FakeCluster:
         self.topics = topics if topics is not None else (spread("orders", 6, ids), spread("payments", 3, ids))
         self.log_ends: dict[tuple[str, int], int] = {}
         """How many records a partition has; none by default."""
+        self.moves = Moves()
         self.compacted: set[str] = set()
         self.groups: tuple[GroupOffset, ...] = ()
         self.asked_alone: list[str] = []
@@ -139,6 +142,8 @@ class FakeCluster:
             brokers = self._of(self.spec.brokers)
             ready = self.quorum.advance(self._of(self.spec.controllers), self._boot_looks)
             in_sync = self.in_sync()
+            if self.moves.of:
+                self.topics = self.moves.advance(self.topics, in_sync)
             self.leaders.advance(self.topics, self.serving(), in_sync)
             self.migration.advance(self.quorum, ready, self._are_all_hybrid(brokers), self.topics, in_sync)
             if self.side.controller is not None:
@@ -169,7 +174,7 @@ class FakeCluster:
         return answer if word in self.faults.words else None
 
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         return tuple(
             BrokerLogDir(broker_id=broker, path=path, is_offline=path in self.faults.offline_dirs)
             for broker in self.serving()
@@ -177,7 +182,7 @@ class FakeCluster:
         )
 
     async def sizes(self, cluster: ClusterRecord, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         known = {
             f"{topic.name}-{number}": (topic.name, number) for topic in self.topics for number in range(len(topic.assignment))
         }
@@ -185,7 +190,7 @@ class FakeCluster:
         return {name: sum(map(len, self.clients.messages.get(known[name], ()))) for name in wanted}
 
     async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         running = {broker: self.nodes[broker].process for broker in brokers}
         if any(process is None for process in running.values()):
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: a broker does not answer")
@@ -196,7 +201,7 @@ class FakeCluster:
         serving = self.serving()
         if self.faults.silent_kafka or self.faults.mute_brokers or not serving:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
-        return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync(), self.leaders.of)
+        return kafka_view(self.spec.cluster_id, self.others_topics(), serving, self.in_sync(), self.leaders.of)
 
     async def ask_broker(self, cluster: ClusterRecord, broker_id: int, address: str, seconds: float) -> None:
         self.asked_alone.append(address)
@@ -211,29 +216,29 @@ class FakeCluster:
             raise Transient(words, obstacle=Obstacle.LATE)
 
     async def open_client(self, cluster: ClusterRecord) -> FakeClient:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         return FakeClient(self)
 
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         return tuple(
             PartitionOffsets(
                 topic.name, topic.topic_id or "", number, 0, self.log_ends.get((topic.name, number), 0), is_compacted
             )
-            for topic in sorted(self._others_topics(), key=lambda found: found.name)
+            for topic in sorted(self.others_topics(), key=lambda found: found.name)
             for number in range(len(topic.assignment))
             for is_compacted in [topic.name in self.compacted]
         )
 
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         return tuple(sorted(self.groups, key=lambda one: (one.group, one.topic, one.partition)))
 
     async def elect_preferred(self, cluster: ClusterRecord) -> int:
-        self._answer_or_silence(cluster)
+        self.answer_or_silence(cluster)
         return self.leaders.elect_preferred(self.topics, self.in_sync())
 
-    def _answer_or_silence(self, cluster: ClusterRecord) -> None:
+    def answer_or_silence(self, cluster: ClusterRecord) -> None:
         if self.faults.silent_kafka or not self.serving():
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
 
@@ -245,7 +250,7 @@ class FakeCluster:
 
     # ---- how it behaves ----
 
-    def _others_topics(self) -> tuple[FakeTopic, ...]:
+    def others_topics(self) -> tuple[FakeTopic, ...]:
         return tuple(topic for topic in self.topics if not is_reserved(topic.name))
 
     def _of(self, specs: tuple[NodeSpec, ...]) -> list[FakeNode]:

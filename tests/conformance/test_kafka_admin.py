@@ -15,17 +15,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.ports.kafka import KafkaAdmin
+from activities.ports.replicas import ReplicaAdmin
 from domain.checks.unapplied import unapplied
 from domain.cluster import ClusterSpec, KafkaClientSpec
 from domain.configuration.properties import parse
 from domain.errors import Obstacle, Permanent, Transient
 from domain.observed.observation import KafkaView
+from domain.observed.replicas import LISTS, RATES, Partition, Throttles
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.steps import NodeStage
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.replicas import FakeReplicas
 from playground.fakes.spec import fake_spec
 from playground.fakes.topics import FakeTopic
 from playground.processes import running
@@ -45,6 +48,7 @@ class Subject:
     """A cluster with `TOPICS`, and hands to take broker 2 away and give it back."""
 
     admin: KafkaAdmin
+    replicas: ReplicaAdmin
     record: ClusterRecord
     stop: Callable[[], Awaitable[None]]
     start: Callable[[], Awaitable[None]]
@@ -53,6 +57,21 @@ class Subject:
 
     async def view(self) -> KafkaView:
         return await self.admin.view(self.record)
+
+    async def until(self, is_wanted: Callable[[Partition], bool], topic: str = "alone", number: int = 0) -> Partition:
+        """This partition, once it is as wanted. Brokers that disagree for a moment are asked again."""
+        deadline = time.monotonic() + 60
+        while True:
+            told: object
+            try:
+                partitions = (await self.replicas.layout(self.record)).partitions
+            except Transient as error:
+                told = error
+            else:
+                told = seen = next(one for one in partitions if (one.topic, one.number) == (topic, number))
+                if is_wanted(seen):
+                    return seen
+            assert time.monotonic() < deadline, told
 
 
 @pytest.fixture(params=[pytest.param("brokers", marks=pytest.mark.cluster), "fake"])
@@ -123,7 +142,8 @@ def real_subject(cluster: PlaygroundCluster, record: ClusterRecord) -> Subject:
     async def read(broker: int) -> str:
         return await asyncio.to_thread(Path(record.spec.node(broker).properties_file).read_text, "latin-1")
 
-    return Subject(BrokerAdmin(EnvironmentAndFileSecrets()), record, stop, start, read)
+    admin = BrokerAdmin(EnvironmentAndFileSecrets())
+    return Subject(admin, admin, record, stop, start, read)
 
 
 def fake_subject() -> Subject:
@@ -141,7 +161,7 @@ def fake_subject() -> Subject:
         assert file is not None
         return file.content.decode("latin-1")
 
-    return Subject(cluster, cluster.record(), stop, start, read)
+    return Subject(cluster, FakeReplicas(cluster), cluster.record(), stop, start, read)
 
 
 async def test_a_healthy_cluster(subject: Subject) -> None:
@@ -235,10 +255,77 @@ async def test_preferred_leaders_are_elected_where_others_lead(subject: Subject)
     await settle(subject)
 
 
+async def test_a_layout_has_every_partition_and_broker(subject: Subject) -> None:
+    layout = await subject.replicas.layout(subject.record)
+    assert [broker.id for broker in layout.brokers] == [1, 2]
+    assert all(broker.is_open for broker in layout.brokers)
+    told = {(one.topic, one.number): one for one in layout.partitions}
+    assert list(told) == sorted((topic.name, n) for topic in TOPICS for n in range(len(topic.assignment)))
+    for topic in TOPICS:
+        for number, replicas in enumerate(topic.assignment):
+            one = told[topic.name, number]
+            assert (one.replicas, one.leader, set(one.in_sync)) == (replicas, replicas[0], set(replicas))
+            assert not one.is_moving
+            assert len(one.topic_id) == 22
+    assert len({one.topic_id for one in layout.partitions}) == len(TOPICS)
+
+
+async def test_a_partition_grows_and_shrinks_and_keeps_its_leader(subject: Subject) -> None:
+    assert await subject.replicas.reassign(subject.record, {("alone", 0): (1, 2)}) == {}
+    grown = await subject.until(lambda one: set(one.in_sync) == {1, 2} and not one.is_moving)
+    assert (grown.replicas, grown.leader) == ((1, 2), 1)
+    assert await subject.replicas.reassign(subject.record, {("alone", 0): (1,)}) == {}
+    shrunk = await subject.until(lambda one: one.replicas == (1,) and not one.is_moving)
+    assert (shrunk.in_sync, shrunk.leader) == ((1,), 1)
+
+
+async def test_each_refusal_is_told_and_keeps_no_other_from_being_accepted(subject: Subject) -> None:
+    targets = {("alone", 0): (1, 9), ("alone", 1): (2, 1), ("alone", 7): (1,), ("nobody", 0): (1,), ("pair", 0): None}
+    refused = await subject.replicas.reassign(subject.record, targets)
+    assert set(refused) == {("alone", 0), ("alone", 7), ("nobody", 0)}
+    assert all(refused.values())
+    await subject.until(lambda one: set(one.in_sync) == {1, 2}, number=1)
+    assert await subject.replicas.reassign(subject.record, {("alone", 1): (2,)}) == {}
+    assert (await subject.until(lambda one: one.replicas == (2,), number=1)).leader == 2
+
+
+async def test_a_target_that_is_down_is_accepted_waited_for_and_cancelled(subject: Subject) -> None:
+    await subject.stop()
+    await look_until(subject, lambda v: v.broker_ids == (1,))
+    assert (await subject.until(lambda one: one.leader == 1)).is_moving is False
+    accepted = await subject.replicas.reassign(subject.record, {("alone", 0): (1, 2)})
+    if accepted:  # In ZooKeeper mode the controller asks whether the new replicas live.
+        assert set(accepted) == {("alone", 0)}
+        return
+    waiting = await subject.until(lambda one: one.is_moving)
+    assert (waiting.adding, waiting.target, waiting.in_sync) == ((2,), (1, 2), (1,))
+    assert await subject.replicas.reassign(subject.record, {("alone", 0): None}) == {}
+    assert (await subject.until(lambda one: not one.is_moving)).replicas == (1,)
+
+
+async def test_throttles_are_set_read_back_and_removed_and_leave_others_alone(subject: Subject) -> None:
+    admin, record = subject.replicas, subject.record
+    none = Throttles({1: {}, 2: {}}, {}, {"alone": {}, "pair": {}})
+    assert await admin.throttles(record, [1, 2], ["alone", "pair", "nobody"]) == none
+    rate, listed = dict.fromkeys(RATES, "1000000"), {LISTS[0]: "0:1", LISTS[1]: "0:2"}
+    await admin.set_throttles(record, Throttles({1: rate, 2: {RATES[1]: "5"}}, {}, {"alone": listed}))
+
+    async def read(wanted: Throttles) -> None:
+        deadline = time.monotonic() + 30
+        while (seen := await admin.throttles(record, [1, 2], ["alone", "pair"])) != wanted:
+            assert time.monotonic() < deadline, seen
+
+    await read(Throttles({1: rate, 2: {RATES[1]: "5"}}, {}, {"alone": listed, "pair": {}}))
+    await admin.set_throttles(record, Throttles({1: {RATES[0]: ""}, 2: {RATES[1]: ""}}, {}, {"alone": {LISTS[1]: ""}}))
+    await read(Throttles({1: {RATES[1]: "1000000"}, 2: {}}, {}, {"alone": {LISTS[0]: "0:1"}, "pair": {}}))
+    await admin.set_throttles(record, Throttles({1: dict.fromkeys(RATES, "")}, {}, {"alone": dict.fromkeys(LISTS, "")}))
+    await read(none)
+
+
 async def test_a_silent_fake_is_transient() -> None:
     cluster = FakeCluster()
     cluster.faults.silent_kafka = True
-    for asked in (cluster.view, cluster.elect_preferred):
+    for asked in (cluster.view, cluster.elect_preferred, FakeReplicas(cluster).layout):
         with pytest.raises(Transient):
             await asked(cluster.record())
 
@@ -246,7 +333,7 @@ async def test_a_silent_fake_is_transient() -> None:
 @pytest.mark.parametrize("port", [1, 2])
 async def test_nobody_there_is_transient(as_record: AsRecord, port: int) -> None:
     admin = BrokerAdmin(EnvironmentAndFileSecrets(), seconds=1.0)
-    for asked in (admin.view, admin.elect_preferred):
+    for asked in (admin.view, admin.elect_preferred, admin.layout):
         with pytest.raises(Transient):
             await asked(as_record(at(f"127.0.0.1:{port}")))
 

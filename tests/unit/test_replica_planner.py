@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.observed.replicas import Broker, Partition
+from domain.replication_factor.change import Change, Racks
 from domain.replication_factor.judge import why_not
 from domain.replication_factor.planner import CROWDED, LEAST_RACK, OUT_OF_SYNC, CannotPlace, plan
-from domain.replication_factor.replicas import Broker, Change, Partition, Racks
 
 THREE_RACKS = [Broker(i, f"rack-{i % 3}") for i in range(6)]
 FOUR = [Broker(i, None) for i in range(4)]

@@ -7,10 +7,10 @@ between two views, and every broker that the answer lists must itself name the s
 import asyncio
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataResponse
@@ -28,16 +28,21 @@ from activities.adapters.kafka_admin.connections import (
 )
 from activities.adapters.kafka_admin.errors import obstacle_at_one, translated_errors
 from activities.adapters.kafka_admin.metadata import brokers_in, displaced, leaders_of, view_of
+from activities.adapters.kafka_admin.replicas import layout_of, reassign, set_throttles, throttles
 from activities.adapters.kafka_admin.settings import settings_of
 from activities.own_network import Unresolved
+from activities.ports.replicas import Targets
 from activities.ports.stores import SecretStore
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import BrokerApart, Obstacle, Transient
 from domain.observed.observation import KafkaView
+from domain.observed.replicas import Layout, Throttles
 from domain.observed.survey import BrokerLogDir, StartedWith
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
+
+T = TypeVar("T")
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that mean a log's first offset and its high watermark (ListOffsetsRequest)."""
@@ -51,7 +56,8 @@ CLIENT_SECONDS = 2.0
 
 
 class BrokerAdmin:
-    """`KafkaAdmin`. `seconds` limits each request; a view is at most four of them and one for each broker."""
+    """`KafkaAdmin` and `ReplicaAdmin`. `seconds` limits each request; a view is at most four of them and one for each broker, a
+    layout one and two for each broker."""
 
     def __init__(self, secrets: SecretStore, seconds: float = 5.0) -> None:
         self._secrets = secrets
@@ -85,10 +91,12 @@ class BrokerAdmin:
         return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
 
     async def sizes(self, cluster: ClusterRecord, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
-        return await asyncio.to_thread(self._sizes, cluster.spec.kafka, partitions)
+        return await self._do(
+            cluster, lambda client: {name: size for i, wanted in partitions.items() for name, size in client.sizes(i, wanted)}
+        )
 
     async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
-        return await asyncio.to_thread(self._started_with, cluster.spec.kafka, brokers)
+        return await self._do(cluster, lambda client: {broker: client.started_with(broker) for broker in brokers})
 
     async def open_client(self, cluster: ClusterRecord) -> RequestingClient:
         return await asyncio.to_thread(self._open_client, cluster.spec.kafka)
@@ -115,18 +123,37 @@ class BrokerAdmin:
             batches = [wanted[start : start + ELECTIONS_BATCH] for start in range(0, len(wanted), ELECTIONS_BATCH)]
             return sum(client.elect_preferred(metadata.controller_id, batch) for batch in batches)
 
+    async def layout(self, cluster: ClusterRecord) -> Layout:
+        return await asyncio.to_thread(self._layout, cluster.spec.kafka)
+
+    def _layout(self, spec: KafkaClientSpec) -> Layout:
+        with self._agreed(spec) as (client, metadata):
+            return layout_of(client.send, metadata, _topic_id)
+
+    async def reassign(self, cluster: ClusterRecord, targets: Targets) -> dict[tuple[str, int], str]:
+        """In KRaft mode metadata names any broker as controller: each passes it on."""
+        return await self._do(cluster, lambda one: reassign(one.send, one.metadata(topics=[]).controller_id, targets))
+
+    async def throttles(self, cluster: ClusterRecord, brokers: Collection[int], topics: Collection[str]) -> Throttles:
+        return await self._do(cluster, lambda client: throttles(client.send, brokers, topics))
+
+    async def set_throttles(self, cluster: ClusterRecord, wanted: Throttles) -> None:
+        await self._do(cluster, lambda client: set_throttles(client.send, wanted))
+
+    async def _do(self, cluster: ClusterRecord, ask: Callable[[Client], T]) -> T:
+        """With a client of its own, in a thread."""
+
+        def do() -> T:
+            spec = cluster.spec.kafka
+            with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:
+                return ask(client)
+
+        return await asyncio.to_thread(do)
+
     def _log_dirs(self, spec: KafkaClientSpec) -> tuple[BrokerLogDir, ...]:
         with self._agreed(spec) as (client, metadata):
             brokers = sorted(broker.node_id for broker in metadata.brokers)
             return tuple(found for broker in brokers for found in client.log_dirs(broker))
-
-    def _sizes(self, spec: KafkaClientSpec, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
-        with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:
-            return {name: size for broker, wanted in partitions.items() for name, size in client.sizes(broker, wanted)}
-
-    def _started_with(self, spec: KafkaClientSpec, brokers: Sequence[int]) -> dict[int, StartedWith]:
-        with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:
-            return {broker: client.started_with(broker) for broker in brokers}
 
     def _offsets(self, spec: KafkaClientSpec) -> tuple[PartitionOffsets, ...]:
         with self._agreed(spec) as (client, metadata):

@@ -1,36 +1,10 @@
-"""Brokers and partitions as a planner needs them, and what is to become of a partition."""
+"""What is to become of a partition's replicas, and the racks that they are in."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    """A registered broker. `rack`: `broker.rack`. `is_open`: it may be given replicas: it is alive, not fenced, not shutting
-    down, and has a log directory that is not cordoned."""
-
-    id: int
-    rack: str | None
-    is_open: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """`replicas`: in order, the preferred leader first, without those that a running reassignment adds. `leader`: `None` where
-    it has none. `in_sync`: its ISR. `size`: bytes of its leader's log."""
-
-    topic: str
-    number: int
-    replicas: tuple[int, ...]
-    leader: int | None
-    in_sync: tuple[int, ...]
-    size: int = 0
-
-    @property
-    def name(self) -> str:
-        """As its directory: `orders-3`."""
-        return f"{self.topic}-{self.number}"
+from domain.observed.replicas import Broker, Partition
 
 
 @dataclass(frozen=True, slots=True)
