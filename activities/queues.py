@@ -77,11 +77,13 @@ async def serve(
         loop.add_signal_handler(name, stop.set)
     async with AsyncExitStack() as stack:
         ledger = await opened(settings.ledger_url, stack, stop)
+        brokers = BrokerAdmin(secrets)
         ports = Ports(
             ledger=ledger,
             drivers=SpecDrivers(),
             zookeepers=KazooEnsembles(secrets),
-            kafka=BrokerAdmin(secrets),
+            kafka=brokers,
+            replicas=brokers,
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(settings.artefacts),
             kinds=kinds,

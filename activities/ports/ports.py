@@ -6,6 +6,7 @@ from activities.ports.kafka import ClusterMetrics, KafkaAdmin
 from activities.ports.kinds import ActivityKinds
 from activities.ports.machines import MachineDoctor, NoDoctor
 from activities.ports.nodes import NodeDrivers
+from activities.ports.replicas import NoReplicas, ReplicaAdmin
 from activities.ports.stores import ArtefactStore, Ledger
 from activities.ports.zookeeper import ZooKeepers
 
@@ -22,3 +23,4 @@ class Ports:
     artefacts: ArtefactStore
     kinds: ActivityKinds = field(default_factory=ActivityKinds)
     doctor: MachineDoctor = field(default_factory=NoDoctor)
+    replicas: ReplicaAdmin = field(default_factory=NoReplicas)

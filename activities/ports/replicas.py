@@ -3,11 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from domain.errors import Permanent
 from domain.observed.replicas import Layout, Throttles
 from domain.records import ClusterRecord
 
 Targets = Mapping[tuple[str, int], tuple[int, ...] | None]
 """Replicas in order by topic and number; `None` cancels the reassignment that runs."""
+
+THERE_IS_NONE = "this program moves no replicas"
 
 
 class ReplicaAdmin(Protocol):
@@ -28,3 +31,19 @@ class ReplicaAdmin(Protocol):
     async def set_throttles(self, cluster: ClusterRecord, wanted: Throttles) -> None:
         """Set these of brokers and topics, and no others; an empty value removes one. What is set by default stays. Read them
         again afterwards: a broker applies its own later."""
+
+
+class NoReplicas:
+    """A `ReplicaAdmin` of a worker that moves none."""
+
+    async def layout(self, cluster: ClusterRecord) -> Layout:
+        raise Permanent(THERE_IS_NONE)
+
+    async def reassign(self, cluster: ClusterRecord, targets: Targets) -> dict[tuple[str, int], str]:
+        raise Permanent(THERE_IS_NONE)
+
+    async def throttles(self, cluster: ClusterRecord, brokers: Collection[int], topics: Collection[str]) -> Throttles:
+        raise Permanent(THERE_IS_NONE)
+
+    async def set_throttles(self, cluster: ClusterRecord, wanted: Throttles) -> None:
+        raise Permanent(THERE_IS_NONE)

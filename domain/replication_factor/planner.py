@@ -131,8 +131,8 @@ def _add(draft: _Draft, loads: _Loads) -> None:
         found = loads.best_for(draft.after)
         if found is None:
             raise CannotPlace(
-                f"{draft.partition.name}: a factor of {draft.factor} needs so many brokers that take replicas; "
-                f"{len(loads.open)} do, besides those that have one"
+                f"{draft.partition.name}: a factor of {draft.factor} needs {draft.factor} brokers that take replicas or have "
+                f"one; {len(loads.open | set(draft.after))} do"
             )
         draft.whys[found] = LEAST_RACK if loads.racks else LEAST_LOADED
         draft.after.append(found)

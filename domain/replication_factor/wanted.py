@@ -141,7 +141,8 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bytes_in_flight: Annotated[str, AfterValidator(_size)] = Field(
-        default="20GB", description="Of the partitions that a broker sends or receives at the same time; at least one."
+        default="20GB",
+        description="What a broker sends or receives at the same time. A partition that is larger goes alone.",
     )
 
 

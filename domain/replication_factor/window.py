@@ -36,6 +36,9 @@ def standing_of(change: Change, now: Partition | None) -> Standing:
         if now.is_moving:
             return Standing.MOVING
         return Standing.DONE if set(change.after) <= set(now.in_sync) else Standing.LAGGING
+    is_swap = bool(change.added) and bool(change.removed)
+    if is_swap and not now.is_moving and set(now.replicas) == {*change.partition.replicas, *change.after}:
+        return Standing.MOVING  # It ended between the two questions that a look asks.
     return Standing.WAITING if not now.is_moving and now.replicas == change.partition.replicas else Standing.OTHERS
 
 

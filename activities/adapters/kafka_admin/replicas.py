@@ -62,7 +62,7 @@ def _partitions(
             yield Partition(
                 topic=topic.name,
                 number=one.partition_index,
-                replicas=tuple(one.replica_nodes),
+                replicas=tuple(moving.replicas if moving else one.replica_nodes),
                 leader=leader,
                 in_sync=tuple(one.isr_nodes),
                 size=sizes.get((leader, topic.name, one.partition_index), 0) if leader is not None else 0,
@@ -148,7 +148,7 @@ def _described(send: Send, resources: Sequence[tuple[int, str, list[str]]], brok
 
 def _values(entries: Iterable[Any], source: int) -> dict[str, str]:
     """What is set there, also where something else covers it."""
-    return {entry.name: one.value or "" for entry in entries for one in entry.synonyms if one.source == source and one.value}
+    return {entry.name: one.value for entry in entries for one in entry.synonyms if one.source == source and one.value}
 
 
 def set_throttles(send: Send, wanted: Throttles) -> None:

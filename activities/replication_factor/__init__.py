@@ -1,0 +1,1 @@
+"""What only changes of replication factors look at and do."""
