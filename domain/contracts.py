@@ -339,7 +339,8 @@ class RollbackAnswer(Payload):
 class CheckRequest(Payload):
     """Compare two sides of a cluster. Looks only, so it asks for no claim.
 
-    `report_id` is the same for every attempt: a report is published once. Without a migration a person asked for it.
+    `report_id` is the same for every attempt: a report is published once. `is_asked_for`: a person asked for it, though it may
+    name the active migration.
     """
 
     report_id: str
@@ -348,6 +349,7 @@ class CheckRequest(Payload):
     check: CheckName = CheckName.METADATA
     migration_id: str | None = None
     policy: AnyPolicy = MigrationPolicy()
+    is_asked_for: bool = False
 
 
 class CheckOutcome(Payload):

@@ -130,7 +130,7 @@ class Migration:
     def _seen_before(self) -> Assessment | None:
         """The look that ended the phase before, if it is so young that another one would see the same."""
         seen = self._request.carried.seen if self._request.carried is not None else None
-        return seen if seen is not None and workflow.now() - seen.observed_at <= YOUNG else None
+        return seen if seen is not None and timedelta(0) <= workflow.now() - seen.observed_at <= YOUNG else None
 
     async def _claim(self) -> None:
         claim = await self._calls.claim()
@@ -295,7 +295,7 @@ class Migration:
             untold=self._outbox.untold,
             memory=self._calls.memory,
             alerts=self._board.alerts,
-            seen=seen,
+            seen=None if self._orders.has_news else seen,
         )
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:

@@ -55,19 +55,25 @@ class ConnectedSpark:
 
     def session_of(self, migration_id: str) -> str:
         """The migration's, or the name of a new one, which is made ready from now on."""
+        now = time.monotonic()
+        for owner in [owner for owner, one in self._sessions.items() if now - one.used_at > KEPT_SECONDS]:
+            self.leave(owner)
         found = self._sessions.get(migration_id)
-        if found is None or time.monotonic() - found.used_at > KEPT_SECONDS:
-            self.leave(migration_id)
+        if found is None:
             found = self._sessions[migration_id] = _Session()
             self._do_beside(self._make_ready(found))
-        found.used_at = time.monotonic()
+        found.used_at = now
         return found.name
 
     def leave(self, migration_id: str) -> None:
         """Ends its session, if there is one. Waits for nothing."""
         left = self._sessions.pop(migration_id, None)
-        if left is not None and self._open is not None:
-            self._do_beside(asyncio.to_thread(self._open.close, left.name))
+        if left is not None:
+            self._close(left.name)
+
+    def _close(self, session: str) -> None:
+        if self._open is not None:
+            self._do_beside(asyncio.to_thread(self._open.close, session))
 
     def is_ready(self, session: str) -> bool:
         return any(one.name == session and one.is_ready for one in self._sessions.values())
@@ -78,7 +84,7 @@ class ConnectedSpark:
         task.add_done_callback(self._beside.discard)
 
     async def _make_ready(self, session: _Session) -> None:
-        """Its failure is for the check to find."""
+        """A failure is logged: the check meets it itself."""
 
         def warm_up(spark: Any) -> None:  # noqa: ANN401
             from spark.engine.remote import warm_up
@@ -90,6 +96,8 @@ class ConnectedSpark:
             session.is_ready = True
         except (Transient, Permanent) as error:
             self._log.warning("Spark could not be made ready", session=session.name, why=str(error))
+        if session not in self._sessions.values():  # Left meanwhile, before it was open.
+            self._close(session.name)
 
     async def run(self, job: CheckJob, session: str, on_progress: OnProgress) -> CheckResult:
         def compare(spark: Any) -> CheckResult:  # noqa: ANN401 - PySpark may be absent
@@ -108,6 +116,9 @@ class ConnectedSpark:
         except BaseException:
             self._forget(session)
             raise
+        finally:
+            for one in self._sessions.values():
+                one.used_at = time.monotonic() if one.name == session else one.used_at
 
     async def _run(self, work: Callable[[Any], T], session: str, tag: str) -> T:
         with whole_spark():
@@ -120,6 +131,7 @@ class ConnectedSpark:
 
     def _forget(self, session: str) -> None:
         self._sessions = {migration: one for migration, one in self._sessions.items() if one.name != session}
+        self._close(session)
 
     async def interrupt(self, session: str) -> None:
         self._forget(session)

@@ -45,15 +45,19 @@ class Checking:
             raise Permanent(f"check {request.check}: this worker makes {', '.join((*own, *CLIENT_DATA))} only")
         beat = Beat()
         async with beat.beating():
-            owner = request.migration_id or request.report_id
+            is_alone = request.is_asked_for or request.migration_id is None
+            owner = request.report_id if is_alone else str(request.migration_id)
             session = await self._begin(beat, owner)
             place = await asyncio.to_thread(enter, self._work, request.report_id, str(uuid4()))
             try:
                 report = await self._report(request, place.directory, session, beat)
-                return _outcome(await self._ports.ledger.add_report(report))
+                published = await self._ports.ledger.add_report(report)
+                if request.check is CheckName.END:
+                    self._runner.leave(owner)
+                return _outcome(published)
             finally:
                 await asyncio.shield(asyncio.to_thread(place.leave))
-                if request.check is CheckName.END:
+                if is_alone:
                     self._runner.leave(owner)
 
     async def _begin(self, beat: Beat, owner: str) -> str:

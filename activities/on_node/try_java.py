@@ -1,12 +1,12 @@
 """Runs on a node's machine: tries whether a JVM would start there with Kafka's jars, and take this file, by the java of a
 process that runs.
 
-    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "file": "<sha256>", "has_agents": true, "known": []}' \
+    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "file": "<digest>", "has_agents": true, "known": []}' \
         <server.properties
 
-If the node does not run yet, `pid` is null, and `words` is its command line. `file`: of the properties that come by standard
-input; null where none do. What went well is answered as digests (`proven`): of java, its options and jars with the file, and of
-its agents. What is `known` is not tried again.
+If the node does not run yet, `pid` is null, and `words` is its command line. `file`: a digest of the properties that come by
+standard input; null where none do. What went well is answered as digests (`proven`): of java, its options and jars with the
+file, and of its agents. What is `known` is not tried again.
 
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries

@@ -31,7 +31,8 @@ from domain.waits import WAITS, WaitReason
 
 ASK_SECONDS = 0.15
 """Between two questions to a node that starts."""
-ASKED_BETWEEN_LOOKS = 24
+ASKED_BETWEEN_LOOKS, BETWEEN_LOOKS_SECONDS = 24, 5.0
+"""Questions to the nodes alone, before everything is looked at again. One that answers nothing may take seconds."""
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,19 @@ async def _while_starting(rolled: Sequence[Rolled], policy: MigrationPolicy, por
     """Ask the nodes themselves, which costs little, until all of them serve, one has ended, or it is time to look at everything
     once more: another one may have died.
     """
+    until = time.monotonic() + BETWEEN_LOOKS_SECONDS
     for _ in range(ASKED_BETWEEN_LOOKS):
-        if all(await all_of(*(_is_to_be_looked_at(one.target, ports) for one in rolled))):
+        seen = await all_of(*(_is_up(one.target, ports) for one in rolled))
+        if all(seen) or None in seen or time.monotonic() > until:
             return
         await asyncio.sleep(min(ASK_SECONDS, policy.poll_interval.total_seconds()))
 
 
-async def _is_to_be_looked_at(target: Target, ports: Ports) -> bool:
-    """It serves, or it has ended."""
+async def _is_up(target: Target, ports: Ports) -> bool | None:
+    """Whether it serves; `None` once it has ended."""
     try:
         if not (await target.driver.process()).is_running:
-            return True
+            return None
         return is_serving(await ports.metrics.read(target.node.metrics), target.cluster.spec.role(target.node.id))
     except KeeperlessError:
         return False

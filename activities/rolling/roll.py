@@ -118,6 +118,7 @@ class Rolling:
             return [], blocked
         look, looked_at = await look_again(request.model_copy(update={"looks": 1}), self._ports)
         blocked = look.why_not or await self._why_not_paused(request, targets)
+        blocked = blocked or await self._why_not_by_others(request, targets)
         if blocked is not None:
             return [], blocked
         marks = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in prepared))
@@ -150,9 +151,15 @@ class Rolling:
             self._why_not_before(request),
             why_not_startable(cluster, nodes, self._into(request), request.policy, self._ports, is_back=is_back),
             self._why_not_in_force(request, targets),
-            self._why_no_quorum(request, targets),
-            self._why_others_do_not_get_on(targets),
+            self._why_not_by_others(request, targets),
         )
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_not_by_others(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Of the nodes that stay. Asked again after the last look, because a trial may take a minute: what was told within the
+        last seconds is not measured again (`Watched`).
+        """
+        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_do_not_get_on(targets))
         return next((why for why in whys if why is not None), None)
 
     async def _why_not_before(self, request: StepRequest) -> str | None:

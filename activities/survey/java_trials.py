@@ -3,8 +3,9 @@ with the overrides of its start command, which Kafka takes before it.
 """
 
 import asyncio
-import hashlib
+import hmac
 import json
+import secrets
 from collections import deque
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -26,6 +27,8 @@ PROVEN = deque[str](maxlen=400)
 """Digests of what went well last, as the programs on the nodes' machines made them. Each is of one machine, and names all that
 the trial rests on.
 """
+KEY = secrets.token_bytes(32)
+"""Of this process, as `PROVEN` is: a command line can be read by all users of a machine, and a file may hold a password."""
 MAIN = "kafka.Kafka"
 PROVIDERS = "config.providers"
 OWN_PROVIDERS = frozenset(f"org.apache.kafka.common.config.provider.{kind}ConfigProvider" for kind in ("File", "Directory"))
@@ -54,7 +57,7 @@ async def try_java(
     asked: dict[str, Any] = {
         "pid": pid,
         "kafka_home": node.kafka_home,
-        "file": hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest() if given else None,
+        "file": hmac.new(KEY, json.dumps(properties, sort_keys=True).encode(), "sha256").hexdigest() if given else None,
         "has_agents": has_agents,
         **({"words": words_of(node)} if pid is None else {}),
     }

@@ -185,7 +185,8 @@ class Provisioning:
             try:
                 gauges = await self._ports.metrics.read(target.node.metrics)
                 if left and gauges.migration_gauge in {None, MigrationGauge.BOOTING}:
-                    left -= 1
+                    left = left - 1 if passed < request.policy.restart_deadline.total_seconds() / 2 else 0
+                    why = f"{target.name} answers, and the quorum has no records yet"
                 else:
                     data = await own_data(request, target)
                     if data.why_not is None:

@@ -41,6 +41,7 @@ async def run_check(
         check=asked.check,
         migration_id=call.migration_id,
         policy=wiring.kinds[kind].policy() if migration is None else migration.policy,
+        is_asked_for=True,
     )
     standing = await start_check(wiring.temporal, order)
     response.headers["Location"] = check_url(name, order.report_id)

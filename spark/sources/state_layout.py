@@ -28,13 +28,13 @@ STATE = pa.schema(
 MARGIN = 64
 """So many bytes have to follow the last state: a cursor looks beyond the end before it is found to be there."""
 
-_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
-_BROKERS = rf"\[(?:{_NUMBER}(?:,{_NUMBER})*)?\]"
-_NEXT = r'(?:,(?=")|(?=\}))'
+NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+BROKERS = rf"\[(?:{NUMBER}(?:,{NUMBER})*)?\]"
+NEXT = r'(?:,(?=")|(?=\}))'
 KAFKAS_STATE = re.compile(
     (
-        rf'\{{(?:"(?:(?:version|controller_epoch|leader_epoch|leader_recovery_state)":{_NUMBER}'
-        rf'|leader":(?:-1|{_NUMBER})|isr":{_BROKERS}){_NEXT})+\}}'
+        rf'\{{(?:"(?:(?:version|controller_epoch|leader_epoch|leader_recovery_state)":{NUMBER}'
+        rf'|leader":(?:-1|{NUMBER})|isr":{BROKERS}){NEXT})+\}}'
     ).encode()
 )
 """A partition's state without white space, its keys in any order."""

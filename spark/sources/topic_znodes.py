@@ -17,18 +17,15 @@ import pyarrow as pa
 
 from domain.drift.normalise import uuid_bytes
 from spark.codec.octets import Bytes
-from spark.sources.state_layout import MARGIN, STATE, Layout, lists_by_key
+from spark.sources.state_layout import BROKERS, MARGIN, NEXT, NUMBER, STATE, Layout, lists_by_key
 from spark.sources.zookeeper_forms import json_object
 
 Ints = npt.NDArray[np.int64]
 
-_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
-_BROKERS = rf"\[(?:{_NUMBER}(?:,{_NUMBER})*)?\]"
-_NEXT = r'(?:,(?=")|(?=\}))'
 KAFKAS_SPELLING = re.compile(
     (
         r'\{(?:(?:"(?:adding|removing)_replicas":\{\}|"version":3|"topic_id":"(?P<id>[\w-]{22})"'
-        rf'|"partitions":\{{(?P<partitions>(?:"{_NUMBER}":{_BROKERS}{_NEXT})*)\}}){_NEXT})*\}}'
+        rf'|"partitions":\{{(?P<partitions>(?:"{NUMBER}":{BROKERS}{NEXT})*)\}}){NEXT})*\}}'
     ).encode()
 )
 """A topic's content without white space and without a reassignment. Key order is that of a Scala map: any."""

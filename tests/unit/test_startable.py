@@ -13,7 +13,7 @@ from activities.looking import LastLook
 from activities.own_network import Resolved
 from activities.ports.nodes import FileContent
 from activities.ports.ports import Ports
-from activities.rolling import remaining_nodes
+from activities.rolling import remaining_nodes, roll
 from activities.rolling.startable import _why_not_its_program, why_not_startable
 from activities.shipped_kinds import SHIPPED_KINDS
 from domain.contracts import StepOutcome
@@ -389,6 +389,26 @@ async def test_no_broker_is_stopped_while_another_node_stands_still(
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
     cluster.nodes[other.id].machine.signs = {"debugger": "10.0.0.1:5005"}
     assert (await rolled(cluster, scene)).blocked is None, "who is only watched gets on"
+
+
+async def test_a_node_that_stands_still_since_the_trial_began_is_found_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial may take a minute: what machines said of the others when it began is too old by then."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    other = next(one for one in cluster.spec.brokers if one.id != node.id)
+    look_again = roll.look_again
+
+    async def long_after(*given: Any) -> Any:
+        cluster.nodes[other.id].machine.signs = {"stuck_threads": 4}
+        monkeypatch.setattr("activities.rolling.remaining_nodes.MAX_AGE_OF_SIGNS", -1.0)
+        return await look_again(*given)
+
+    monkeypatch.setattr("activities.rolling.roll.look_again", long_after)
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert f"{cluster.spec.node_name(other.id)} is unresponsive: " in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
 
 
 @pytest.mark.parametrize("of_controller", [False, True])
