@@ -265,6 +265,84 @@ async def test_a_spark_that_cannot_be_started_is_none(tmp_path: Path, monkeypatc
     assert same.engine == "local"
 
 
+class Sessions:
+    """Those that are open, by name. Work fails when told to."""
+
+    def __init__(self) -> None:
+        self.open = set[str]()
+        self.fails = False
+
+    async def run(self, _: object, session: str, work: object, tag: str = "") -> None:
+        await asyncio.sleep(0)
+        self.open.add(session)
+        if self.fails and tag != "warm-up":
+            raise Transient("an input cannot be read now")
+
+    def close(self, session: str) -> None:
+        self.open.discard(session)
+
+
+class Started:
+    """A provider whose server runs."""
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(url="sc://127.0.0.1:1")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+async def shared(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[ConnectedSpark, Sessions]]:
+    monkeypatch.setattr(connected_spark, "USED", ())
+    spark, sessions = ConnectedSpark(Started), Sessions()
+    spark._open = cast("Any", sessions)
+    yield spark, sessions
+    await spark.close()
+
+
+async def settled() -> None:
+    """What was begun beside has ended."""
+    await asyncio.sleep(0.2)
+
+
+async def test_a_session_in_which_work_has_failed_is_closed_and_used_no_more(
+    shared: tuple[ConnectedSpark, Sessions],
+) -> None:
+    spark, sessions = shared
+    name = spark.session_of("migration")
+    await settled()
+    assert spark.is_ready(name)
+    sessions.fails = True
+    with pytest.raises(Transient):
+        await spark.run_with(lambda _: None, name, "check")
+    await settled()
+    assert not sessions.open
+    assert spark.session_of("migration") != name
+
+
+async def test_a_session_that_is_left_while_it_is_opened_is_closed_once_it_is(
+    shared: tuple[ConnectedSpark, Sessions],
+) -> None:
+    spark, sessions = shared
+    spark.session_of("migration")
+    spark.leave("migration")
+    await settled()
+    assert not sessions.open
+
+
+async def test_sessions_that_nobody_has_used_for_long_are_closed(
+    shared: tuple[ConnectedSpark, Sessions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark, sessions = shared
+    spark.session_of("reverted")
+    await settled()
+    monkeypatch.setattr(connected_spark, "KEPT_SECONDS", -1.0)
+    other = spark.session_of("another")
+    await settled()
+    assert sessions.open == {other}
+
+
 async def test_a_damaged_log_is_permanent(runner: EngineRunner, tmp_path: Path) -> None:
     write_log(tmp_path / "log", CLUSTER)
     segment = next((tmp_path / "log").glob("*.log"))
