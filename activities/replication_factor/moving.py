@@ -5,7 +5,7 @@ times: each looks first, and comes to the same from whatever an attempt before h
     2. consume the approval of the plan                                        (else: blocked, nothing touched)
     3. look at replicas once more; every change that begins is judged          (else: an error, nothing touched)
     4. set the throttles of all that moves then, and read them back            (else: an error, nothing moves)
-    5. ask the controller to begin; what it refuses is told by name
+    5. ask the controller to begin; the outcome names what it refuses
 """
 
 import asyncio

@@ -156,8 +156,8 @@ class Rolling:
         return next((why for why in whys if why is not None), None)
 
     async def _why_not_by_others(self, request: StepRequest, targets: list[Target]) -> str | None:
-        """Of the nodes that stay. Asked again after the last look, because a trial may take a minute: what was told within the
-        last seconds is not measured again (`Watched`).
+        """Asks about the nodes that stay. It is asked again after the last look, because a trial may take a minute. What was
+        measured within the last seconds is not measured again (`Watched`).
         """
         whys = await all_of(self._why_no_quorum(request, targets), self._why_others_do_not_get_on(targets))
         return next((why for why in whys if why is not None), None)

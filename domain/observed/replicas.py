@@ -54,9 +54,9 @@ class Layout:
 
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-"""Of a broker: bytes a second that it sends to throttled replicas, and takes for them."""
+"""Configs of a broker: bytes a second that it sends to throttled replicas, and receives for them."""
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-"""Of a topic: partition:broker pairs that count, by comma; `*` is all of them."""
+"""Configs of a topic: the partition:broker pairs that count, by comma; `*` is all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From an observation to an `Assessment`: phase, decision, evidence, and the words in which people are told."""
+"""From an observation to an `Assessment`: phase, decision, evidence, and the words for people."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -104,7 +104,7 @@ def assess(
 
 
 def planned_changes(seen: ReplicaSight) -> list[Change]:
-    """Of the active migration; none without a plan."""
+    """The changes of the active migration; none without a plan."""
     return [] if seen.before is None or seen.wanted is None else changes_of(seen.before, seen.wanted)
 
 

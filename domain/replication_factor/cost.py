@@ -53,8 +53,8 @@ def seconds_of(
 ) -> tuple[float, tuple[Endless, ...]]:
     """How long the slowest broker needs at `rate` bytes a second, and what would never end.
 
-    What a replica copies grows meanwhile, so new messages take their part of the rate: of what moves at once, which is at most
-    `in_flight` bytes at a broker. `inbound`: bytes a second by partition name; 0 where it is not known.
+    What a replica copies grows meanwhile, so new messages take their part of the rate. Only what moves at the same time counts,
+    which is at most `in_flight` bytes at a broker. `inbound`: bytes a second by partition name; 0 where it is not known.
     """
     longest, endless = 0.0, list[Endless]()
     for is_receiver in (False, True):
@@ -82,7 +82,7 @@ def _by_broker(changes: Iterable[Change], *, is_receiver: bool) -> dict[int, lis
 
 
 def _rounds(own: Sequence[tuple[Change, int]], in_flight: int, inbound: Mapping[str, float]) -> Iterator[tuple[int, float]]:
-    """Bytes, and new ones a second, of what moves at once: the largest first, as in `window.next_batch`."""
+    """Bytes, and new ones a second, of what moves at the same time: the largest first, as in `window.next_batch`."""
     size, coming = 0, 0.0
     for change, times in sorted(own, key=lambda one: -one[0].partition.size * one[1]):
         more = change.partition.size * times

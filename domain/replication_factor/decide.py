@@ -4,7 +4,7 @@
 |---|---|---|
 | 1 | what does not answer is waited for | unknown is never healthy |
 | 2 | a hold stops what is not begun | what Kafka copies goes on |
-| 3 | a partition that somebody else changes, or that is gone, is named and waited for | nobody's change is overwritten |
+| 3 | a partition that somebody else changes, or that is gone, is named and waited for | no other change is overwritten |
 | 4 | a target that does not serve is waited for, by name | Kafka would accept it, and wait for ever |
 | 5 | what may begin begins, once the plan is approved | no byte moves without an approval |
 | 6 | what moves is waited for | all replicas are in sync in the end |

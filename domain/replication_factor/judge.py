@@ -1,4 +1,4 @@
-"""Whether an assignment may be executed, whoever made it: our planner, Cruise Control, a person. Knows no planner."""
+"""Whether an assignment may be executed, made by our planner, Cruise Control or a person. It knows no planner."""
 
 from collections.abc import Collection, Iterator
 

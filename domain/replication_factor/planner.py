@@ -115,7 +115,7 @@ def _remove(draft: _Draft, loads: _Loads) -> None:
         used = loads.racks.used(draft.after)
 
         def rank(i: int, used: Mapping[str, int] = used) -> tuple[bool, bool, bool, int, int]:
-            """Of whom the greatest goes."""
+            """The greatest goes."""
             is_crowded, is_preferred = loads.crowd(i, used) > 1, i == one.replicas[0]
             return i not in one.in_sync, is_crowded, not is_preferred, loads.replicas[i], draft.after.index(i)
 
@@ -195,7 +195,7 @@ def _chain(
 def _takers(
     giver: int, drafts: Sequence[_Draft], numbers: Iterable[int], loads: _Loads, left: set[int]
 ) -> Iterator[tuple[int, int]]:
-    """Of those left, each that could have one of the giver's added replicas, and which. It is left no longer."""
+    """Brokers in `left` that could have one of the giver's added replicas, and which one. Each is taken out of `left`."""
     seen = set[tuple[str, ...]]()
     for number in numbers:
         if not left:
@@ -204,7 +204,7 @@ def _takers(
         used = loads.racks.used(others)
         own, alike = loads.crowd(giver, used), tuple(sorted(used))
         if own == 0 and alike in seen:
-            continue  # Whoever has a rack of its own beside these has been found.
+            continue  # Every broker in a rack beside these has been found.
         if loads.racks:
             seen.add(alike)
         for taker in sorted(left.difference(others), key=lambda i: (loads.replicas[i], i)):
@@ -214,7 +214,7 @@ def _takers(
 
 
 def _back(taker: int, came: Mapping[int, tuple[int, int] | None]) -> list[_Link]:
-    """From the end to the begin, so that nobody has one replica too many meanwhile."""
+    """The links from the last one to the first."""
     links, at = list[_Link](), taker
     while (link := came[at]) is not None:
         giver, number = link

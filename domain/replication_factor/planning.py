@@ -20,7 +20,7 @@ from domain.replication_factor.wanted import ReplicationFactorWanted, bytes_of
 from domain.rolling.change import Files
 
 GUESSED_BYTES_PER_SECOND = 50_000_000
-"""Of a broker that nothing slows: a guess, shown as one."""
+"""How fast a broker copies that nothing slows: a guess, and shown as one."""
 FINDING_CODES = ("RF00", "RF01", "RF02", "RF03", "RF04", "RF05", "RF06", "RF07", "RF08", "RF09", "RF10")
 
 

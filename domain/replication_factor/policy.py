@@ -6,7 +6,7 @@ from domain.policy import MigrationPolicy
 
 
 class ReplicationFactorPolicy(MigrationPolicy):
-    """Every field of `MigrationPolicy`, and how much is begun at once."""
+    """Every field of `MigrationPolicy`, and how much begins at the same time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

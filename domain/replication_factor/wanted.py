@@ -136,7 +136,7 @@ class FactorChange(BaseModel):
 
 
 class Limits(BaseModel):
-    """What a change may take at once."""
+    """What a change may take at the same time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,7 +152,7 @@ class ReplicationFactorWanted(Wanted):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     changes: Annotated[tuple[FactorChange, ...], Field(min_length=1)]
-    engine: Literal["native"] = Field(default="native", description="Who moves replicas.")
+    engine: Literal["native"] = Field(default="native", description="What moves replicas.")
     throttle: Annotated[str, AfterValidator(_rate)] | None = Field(
         default=None,
         description="What each broker may copy, with its unit, such as `20MB/s`. Without it, nothing slows it.",

@@ -1,6 +1,6 @@
 """Which changes run, which come next, which replicas are slowed meanwhile: from the plan and what is seen, nothing else.
 
-Whoever begins again, after whatever has died, comes to the same answer.
+An attempt that follows one that died comes to the same answer.
 """
 
 from collections import Counter, defaultdict
@@ -66,7 +66,7 @@ def progress_of(changes: Iterable[Change], now: Layout) -> Progress:
 
 
 def next_batch(progress: Progress, limit: int, most: int) -> list[Change]:
-    """What may begin now: the largest first, as long as no broker sends or receives more than `limit` bytes at once, and never
+    """What may begin now: the largest first, as long as no broker sends or receives more than `limit` bytes, and never
     more than `most` partitions. What is larger by itself goes alone. What copies nothing waits for nothing.
     """
     load = Counter[int]()
