@@ -128,7 +128,8 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
         ended = await until(api, url, is_over)
     assert (ended["state"], ended["detail"], ended["report"]["verdict"]) == ("ended", "", "clean")
     assert ended["report"]["links"]["self"] == url
-    assert worker.asked == [CheckRequest(kind="zk-to-kraft", report_id=told["id"], cluster=spec.name, policy=ZkToKraftPolicy())]
+    expected = CheckRequest(kind="zk-to-kraft", report_id=told["id"], cluster=spec.name, policy=ZkToKraftPolicy())
+    assert worker.asked == [expected.model_copy(update={"is_asked_for": True})]
     assert (await api.http.get(f"/clusters/{spec.name}/checks")).json() == {"items": [ended], "next_cursor": None}
     page = await api.http.get(url, headers={"accept": "text/plain"})
     assert page.text == as_text(report_of(worker.asked[0]))
