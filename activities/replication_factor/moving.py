@@ -20,17 +20,15 @@ from activities.looking import last_look, outcome, why_not_approved
 from activities.observing.observe import observe_for
 from activities.ports.ports import Ports
 from domain.contracts import StepOutcome, StepRequest
-from domain.errors import Transient, Unsafe
+from domain.errors import Transient
 from domain.observed.replicas import Throttles
 from domain.records import ClusterRecord
-from domain.replication_factor.assessment import ReplicaActivity, about, objections, planned_changes
+from domain.replication_factor.assessment import ReplicaActivity, about, next_of, planned_changes
 from domain.replication_factor.change import Change
-from domain.replication_factor.decide import BACK, progress_to
-from domain.replication_factor.policy import ReplicationFactorPolicy
+from domain.replication_factor.decide import BACK
 from domain.replication_factor.sight import ReplicaSight, sight
 from domain.replication_factor.throttling import left_over, wanted_while
-from domain.replication_factor.wanted import ReplicationFactorWanted, bytes_of
-from domain.replication_factor.window import Standing, next_batch
+from domain.replication_factor.wanted import ReplicationFactorWanted
 
 READ_BACK_SECONDS, READ_BACK_PAUSE = 30.0, 0.5
 MOST_TOLD = 20
@@ -53,7 +51,7 @@ class Moving:
                 return outcome(blocked)
             cluster = await cluster_to_change(request, self._ports)
             seen = await self._look(request, cluster)
-            batch, moving = self._batch(request, seen)
+            batch, moving = next_of(seen, request.policy, is_back=request.step.stage == BACK)
             if not batch:
                 return outcome("nothing can begin any more: observe again")
             await self._throttle(request, cluster, seen, [*moving, *batch])
@@ -81,18 +79,6 @@ class Moving:
 
     async def _look(self, request: StepRequest, cluster: ClusterRecord) -> ReplicaSight:
         return sight(await observe_for(request.kind, cluster, self._ports, request.policy))
-
-    def _batch(self, request: StepRequest, seen: ReplicaSight) -> tuple[list[Change], list[Change]]:
-        """What begins, and what moves already."""
-        if seen.now is None or seen.wanted is None:
-            return [], []
-        is_back = request.step.stage == BACK
-        if refused := objections(seen, seen.wanted, request.policy, is_back=is_back):
-            raise Unsafe(f"{refused[0]}. Nothing was moved.")
-        limits = ReplicationFactorWanted.of(seen.wanted).limits
-        progress = progress_to(planned_changes(seen), seen.now, is_back=is_back)
-        batch = next_batch(progress, bytes_of(limits.bytes_in_flight), ReplicationFactorPolicy.of(request.policy).batch)
-        return batch, list(progress[Standing.MOVING])
 
     async def _throttle(self, request: StepRequest, cluster: ClusterRecord, seen: ReplicaSight, moving: list[Change]) -> None:
         rate = None if seen.wanted is None else ReplicationFactorWanted.of(seen.wanted).bytes_per_second

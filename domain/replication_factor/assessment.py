@@ -1,6 +1,7 @@
 """From an observation to an `Assessment`: phase, decision, evidence, and the words for people."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -12,7 +13,6 @@ from domain.errors import Unsafe
 from domain.evidence import hash_of
 from domain.observed.observation import Observation
 from domain.observed.replicas import Layout
-from domain.of_kind import Wanted
 from domain.plans import moved_since, of_specification
 from domain.policy import STEP_MARGIN, MigrationPolicy
 from domain.questions import ClusterSight, Gauges
@@ -237,11 +237,12 @@ def _without_hold(ruling: Ruling) -> Ruling:
 def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> ClusterSight:
     """What is seen now, for people, without any decision."""
     seen = sight(observation)
-    progress = None if seen.now is None else progress_to(planned_changes(seen), seen.now, is_back=False)
+    changes = planned_changes(seen)
+    progress = None if seen.now is None else progress_to(changes, seen.now, is_back=False)
     return ClusterSight(
         cluster=spec.name,
         observed_at=observation.ended_at,
-        phase=_phase_of(progress, len(planned_changes(seen))),
+        phase=_phase_of(progress, len(changes)),
         nodes=(),
         gauges=Gauges(under_replicated=None if observation.kafka is None else len(observation.kafka.under_replicated)),
         unknown=tuple(part.what for part in observation.unanswered),
@@ -250,24 +251,20 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
 
 def ensure_allowed(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, step: Step) -> None:
     """Every change that this step could begin is one that may be executed, whoever planned it."""
-    seen, is_back = sight(observation), ruling.accepted_losses is not None
-    if step.action != MOVE or seen.now is None or seen.wanted is None:
-        return
-    refused = objections(seen, seen.wanted, policy, is_back=is_back)
-    if refused:
-        raise Unsafe(f"{refused[0]}. Nothing was moved.")
+    if step.action == MOVE:
+        next_of(sight(observation), policy, is_back=ruling.accepted_losses is not None)
 
 
-def objections(seen: ReplicaSight, wanted: Wanted, policy: MigrationPolicy, *, is_back: bool) -> list[str]:
-    """To what would be begun next."""
-    if seen.now is None:
-        return []
-    asked = ReplicationFactorWanted.of(wanted)
+def next_of(seen: ReplicaSight, policy: MigrationPolicy, *, is_back: bool) -> tuple[list[Change], Sequence[Change]]:
+    """What may begin now, and what moves already. Raises `Unsafe` if a change that would begin may not be executed."""
+    if seen.now is None or seen.wanted is None:
+        return [], []
+    limit = bytes_of(ReplicationFactorWanted.of(seen.wanted).limits.bytes_in_flight)
     progress = progress_to(planned_changes(seen), seen.now, is_back=is_back)
-    batch = next_batch(progress, bytes_of(asked.limits.bytes_in_flight), ReplicationFactorPolicy.of(policy).batch)
+    batch = next_batch(progress, limit, ReplicationFactorPolicy.of(policy).batch)
     now = {(one.topic, one.number): one for one in seen.now.partitions}
-    found = [
-        why_not(Change(now[change.partition.topic, change.partition.number], change.after), None, seen.now.brokers)
-        for change in batch
-    ]
-    return [why for why in found if why is not None]
+    for change in batch:
+        as_it_is = replace(change, partition=now[change.partition.topic, change.partition.number])
+        if (why := why_not(as_it_is, None, seen.now.brokers)) is not None:
+            raise Unsafe(f"{why}. Nothing was moved.")
+    return batch, progress[Standing.MOVING]

@@ -1,6 +1,5 @@
 """What this kind of migration looks at besides, and what it means to change."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.observed.observation import Observation
@@ -45,11 +44,6 @@ def changes_of(before: Layout, wanted: Wanted) -> list[Change]:
         if (one := by_place.get((to.topic, to.partition))) is not None and one.replicas != to.replicas
     ]
     return sorted([*planned, *assigned], key=lambda change: (change.partition.topic, change.partition.number))
-
-
-def factor_of(wanted: Wanted, known: Mapping[str, object], topic: str) -> int | None:
-    """What a topic is to have; `None` where an assignment says it."""
-    return ReplicationFactorWanted.of(wanted).factors(known.keys()).get(topic)
 
 
 def back(change: Change) -> Change:
