@@ -74,7 +74,7 @@ LOOKS_FOR_RECORDS = 75
 """How often a controller that answers is asked for the quorum's first records. Elections take a second or two."""
 LOST_FIRST_ELECTION = "Should not have ZK migrations enabled on a cluster running metadata.version 3.0-IV1"
 """A controller ends with this if it loses the lead before its first records are committed, and is elected again: it takes the
-log for that of an old cluster (3.9.2, seen: LogReplayTracker keeps what was never committed). A new process reads the log anew.
+log for that of an old cluster (3.9.2, seen: LogReplayTracker keeps what was never committed). A new process reads it again.
 """
 STARTED_TWICE = "it ended after its first election, as Kafka 3.9 can when the lead changes then, and was started again"
 

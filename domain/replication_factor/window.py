@@ -53,7 +53,7 @@ class Progress:
 
     @property
     def bytes_left(self) -> int:
-        """Of what is still to be copied; of a partition that moves all of it."""
+        """What is still to be copied. A partition that moves counts as a whole."""
         return sum(_copied(change) for which in (Standing.WAITING, Standing.MOVING) for change in self[which])
 
 

@@ -1,6 +1,6 @@
 """Work in Spark from an event loop: it can be cancelled, and then Spark stops within a second.
 
-Sessions stay open from one piece of work to the next: for each new one Spark starts Python anew, which imports all that it
+Sessions stay open from one piece of work to the next: for each new one Spark starts Python again, which imports all that it
 needs.
 """
 
